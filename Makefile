@@ -1,95 +1,128 @@
-# Each target installs what is missing on a Debian machine, then does its work. `sh demo` and `sh test` need no make.
-.PHONY: all demo test test-modes models check bench bench-http bench-sockets bench-nodes bench-tls bench-doom bench-idle bench-careful conformance generated fuzz soak hunt selfbuild setup roots
-all:
+# Each target installs what is missing on a Debian machine, then does its work. `sh demo`, `sh test` and `sh bench` need no make.
+# A line with `##` is what `make help` shows of a target.
+.PHONY: all install uninstall deb image releases figures help demo test test-modes test-release models check tidy coverage bench conformance generated fuzz soak hunt selfbuild setup \
+  roots atoms tables cluster networks nif-packages nif-rustler rabbitmq
+all: ## builds the release
 	cargo build --release
 
-setup:
+help: ## lists the targets
+	@grep -hE '^[a-z][a-z%-]*:.*##' Makefile | awk -F':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
+
+# The program, its manual page and completions for shells, below PREFIX (/usr/local); DESTDIR stands before that.
+PREFIX ?= /usr/local
+install: ## installs the program, its manual page and completions below PREFIX
+	@[ -x target/release/purlin ] || cargo build --release
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" sh scripts/install.sh
+uninstall: ## takes away what install has put there
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" sh scripts/install.sh --uninstall
+
+# In target/debian, looked at by lintian, installed, used and removed in a fresh root.
+deb: setup ## makes Debian packages
+	@sh scripts/deb.sh
+
+# In target/image, made without a daemon, started in a fresh root.
+image: setup ## makes an image of a container
+	@sh scripts/image.sh
+
+# Each step of their scripts, on several OTPs: make releases RELEASES="machine otp27 otp29"
+releases: setup ## makes and runs releases of mix and relx
+	@sh scripts/releases.sh $(or $(RELEASES),machine)
+
+# FIGURES names groups: make figures FIGURES="ladder image"
+figures: setup ## holds figures in README and docs against what commands print
+	@sh scripts/figures.sh $(FIGURES)
+
+setup: ## installs what building and testing need and the machine lacks
 	@sh scripts/setup.sh
 
-# Other releases of Erlang and Elixir, with their stock emulators, under target/roots. ROOT names some: make roots ROOT=otp29
-roots:
+# ROOT names some: make roots ROOT=otp29
+roots: ## fetches other releases of Erlang and Elixir, with their stock emulators, to target/roots
 	@sh scripts/roots.sh $(ROOT)
 
-# What Purlin is for, in ten minutes: a million processes on both runtimes.
-demo:
+demo: ## what Purlin is for, in ten minutes: a million processes on both runtimes
 	@sh demo
 
-# Every test; the last line is the count.
-test:
+test: ## runs every test; the last line is the count
 	@sh test
 
 # The programs of tests/programs and random programs once more in the modes that `make test` samples: everything that goes
 # from process to process in shared regions, a collection at every allocation, both, and with a fence (freed memory out of
-# reach) with and without the latter. MODES names some. Takes long.
-MODES = shared stress shared-stress fence fence-stress
-test-modes: setup
+# reach) with and without the latter; and with machine code of all functions, or of some that comes and goes. MODES names some.
+MODES = shared stress shared-stress fence fence-stress always always-stress always-fence chaos chaos-stress chaos-fence
+test-modes: setup ## programs in all modes of memory (takes long)
 	@cargo build --release -q
 	PROGRAMS_MODES="$(MODES)" PURLIN=$$PWD/target/release/purlin cargo test --release -q -p purlin --test programs
 	PURLIN=$$PWD/target/release/purlin MODES=shared sh scripts/generated.sh
 	PURLIN=$$PWD/target/release/purlin MODES=shared-stress COUNT=10000 sh scripts/generated.sh
 
-# Models of the protocols between threads, each for MODEL_SECONDS (120) at most. `make test` runs them for ten.
-models: setup
+# ROOT names one of `make roots`, NAMES some programs: make test-release ROOT=otp29 NAMES="zlib maps"
+test-release: setup ## programs of tests/programs on another release, compared with its stock
+	@sh scripts/release_tests.sh $(or $(ROOT),otp29) $(NAMES)
+
+# Each for MODEL_SECONDS (120) at most. `make test` runs them for ten.
+models: setup ## models of the protocols between threads
 	@MODEL_SECONDS=$${MODEL_SECONDS:-120} cargo test -q -p purlin-models -- --nocapture --test-threads 1
 
-# Formatter, clippy, and what the prose says of the tree.
-check: setup
+check: setup ## formatter, clippy, and what the prose says of the tree
 	@sh scripts/check.sh
 
-# Speed of both runtimes, in turn, then lateness, memory and pauses. BENCH names some: make bench BENCH="fib ring"
-bench: setup
+tidy: ## what the prose says of the tree, alone
+	@sh scripts/tidy.sh
+
+coverage: setup ## which program runs each op and each native
+	@sh scripts/coverage.sh
+
+# BENCH names some: make bench BENCH="fib ring". Other measurements: make bench-http PAGES="whole split", bench-careful SIZES=1000000.
+bench: setup ## speed of both runtimes, in turn, then lateness, memory and pauses
 	@sh scripts/bench.sh $(BENCH)
 	@sh scripts/schedule.sh $(BENCH)
 
-# The servers of examples/http on both runtimes, in turn, under 400 connections. PAGES names some: make bench-http PAGES="whole split"
-bench-http: setup
-	@sh scripts/bench-http.sh $(PAGES)
+bench-%: ## another measurement; `sh bench` lists them
+	@sh bench $* $(BENCH) $(PAGES) $(SIZES)
 
-# Connections on both runtimes, in turn: what an idle one costs, how many are accepted and answered per second.
-bench-nodes: setup
-	@sh scripts/bench-nodes.sh
-
-# TLS connections on both runtimes, in turn: what opening, using and keeping 1,000 of them takes.
-bench-tls: setup
-	@sh scripts/bench-tls.sh
-
-bench-sockets: setup
-	@sh scripts/bench-sockets.sh
-
-# A page of 30 GB, rendered to an I/O list and sent, whole and with a value in each piece: takes two minutes and 8 GB of memory.
-bench-doom: setup
-	@sh scripts/doom.sh 100000000
-
-# A node that does nothing, with little room in its tables and with all that there can be.
-bench-idle: setup
-	@sh scripts/idle.sh
-
-# Three computations over one large list, in sequence and in three tasks. SIZES names the lengths: make bench-careful SIZES=1000000
-bench-careful: setup
-	@sh scripts/careful.sh $(SIZES)
-
-# OTP's and Elixir's own test suites on both runtimes. SUITES names some: make conformance SUITES="lists_SUITE elixir/eex"
-conformance: setup
+# SUITES names some: make conformance SUITES="lists_SUITE elixir/eex"
+conformance: setup ## OTP's and Elixir's own test suites on both runtimes
 	@sh scripts/conformance.sh $(SUITES)
 
-# The compiler and the libraries of OTP and Elixir, compiled on both runtimes and compared.
-selfbuild: setup
+tables: setup ## tests/otp/natives.md: native functions that are there and that are missing
+	@sh scripts/compatibility.sh
+	@sh scripts/compatibility.sh releases
+
+# RELEASES names roots of `make roots`.
+atoms: ## crates/isa/atoms: the order of atoms in stock's emulators
+	@sh scripts/atoms.sh $(or $(RELEASES),otp27 otp29)
+
+selfbuild: setup ## compiler and libraries of OTP and Elixir, compiled on both runtimes and compared
 	@sh scripts/compile-otp.sh
 	@sh scripts/compile-elixir.sh
 
-# Random calls and programs, compared with stock. ROUNDS=100 make generated goes on for long.
-generated: setup
+# ROUNDS=100 make generated goes on for long.
+generated: setup ## random calls and programs, compared with stock
 	@sh scripts/generated.sh $(FAMILIES)
 
-# Coverage-guided fuzzing of what takes bytes from outside, SECONDS (60) for each target. TARGETS="loader re" names some.
-fuzz: setup
+# SECONDS (60) for each target. TARGETS="loader re" names some.
+fuzz: setup ## coverage-guided fuzzing of what takes bytes from outside
 	@sh scripts/fuzz.sh $(or $(SECONDS),60) $(TARGETS)
 
-# A mixed load for SECONDS (60), which ends with nothing lost, stuck or left behind, and level memory. WORKERS="sharing timers"
-# names some of its workers. LOAD=chaos: processes that do to each other whatever they may.
-soak: setup
+# For SECONDS (60); WORKERS="sharing timers" names some of its workers. LOAD=chaos: processes that do to each other whatever they may.
+soak: setup ## a mixed load that ends with nothing lost, stuck or left behind
 	@LOAD=$(LOAD) sh scripts/soak.sh $(or $(SECONDS),60) $(WORKERS)
 
-# Random programs about memory for SECONDS (60), in modes at random. SEED=N MODES="release,S1" make hunt runs one again.
-hunt: setup
+# For SECONDS (60), in modes at random. SEED=N MODES="release,S1" make hunt runs one again.
+hunt: setup ## random programs about memory
 	@sh scripts/hunt.sh $(or $(SECONDS),60)
+
+cluster: setup ## one cluster of Purlin and stock of several releases
+	@sh scripts/cluster.sh
+
+networks: setup ## nodes whose network is cut and healed (as root)
+	@sh scripts/networks.sh
+
+nif-packages: setup ## native libraries that Debian packages, on both runtimes
+	@sh scripts/nif_packages.sh
+
+nif-rustler: setup ## a native library in Rust, on both runtimes
+	@sh scripts/nif_rustler.sh
+
+rabbitmq: setup ## RabbitMQ as Debian packages it, on both runtimes
+	@sh scripts/rabbitmq.sh

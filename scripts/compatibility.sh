@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rewrites the tables of COMPATIBILITY.md, each between its two markers.
+# Rewrites the tables of tests/otp/results.md and tests/otp/natives.md, each between its two markers.
 #
 #   scripts/compatibility.sh                    natives: what the installed OTP's emulator has built in (and its preloaded
 #                                               modules load as native functions) against the tables of this runtime
@@ -17,9 +17,9 @@ table=$(mktemp)
 page=$(mktemp)
 trap 'rm -f "$list" "$table" "$page"' EXIT
 
-# put NAME [FILE]: the table, between the markers of NAME
+# put NAME FILE: the table, between the markers of NAME
 put() {
-  into=${2:-COMPATIBILITY.md}
+  into=$2
   awk -v table="$table" -v name="$1" '
       $0 == "<!-- " name ": end -->" { skip = 0 }
       !skip
@@ -36,7 +36,7 @@ if [ "${1:-}" = suites ]; then
   measured="$measured, Purlin $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1) $(git rev-parse --short HEAD 2>/dev/null || :)"
   measured=${MEASURED:-$measured}
   # The rows that are there, but for what was measured anew.
-  awk '/^<!-- suites: begin/ { on = 1 } /^<!-- suites: end/ { on = 0 } on && /^\| `/' COMPATIBILITY.md |
+  awk '/^<!-- suites: begin/ { on = 1 } /^<!-- suites: end/ { on = 0 } on && /^\| `/' tests/otp/results.md |
     awk -F'`' 'NR == FNR { split($0, new, " "); seen[new[1]] = 1; next } !seen[$2]' "$2" - >"$list"
   awk -v measured="$measured" '{ printf "| `%s` | %d | %d | %.1f%% | %s |\n", $1, $2, $3, $2 ? 100 * $3 / $2 : 0, measured }' "$2" >>"$list"
   sort -t'`' -k2,2 "$list" >"$page" && cp "$page" "$list"
@@ -53,7 +53,7 @@ if [ "${1:-}" = suites ]; then
     cat "$list"
     totals ' |'
   } >"$table"
-  put suites
+  put suites tests/otp/results.md
   {
     echo '| test suites of | cases that stock passes | of these, Purlin | |'
     echo '|---|---|---|---|'
@@ -82,10 +82,10 @@ if [ "${1:-}" = releases ]; then
       natives_of "$root/bin/erl" | cargo run -q -p purlin-runtime --example natives -- "$number"
     done
   } >"$table"
-  put releases
+  put releases tests/otp/natives.md
   exit
 fi
 
 natives_of erl >"$list"
 cargo run -q -p purlin-runtime --example natives <"$list" >"$table"
-put natives
+put natives tests/otp/natives.md

@@ -16,7 +16,7 @@
 # SUITE_SECONDS: the limit of a suite (600, of one of Elixir's 1800). A case of OTP's that takes the runtime down counts as
 # failed, and the suite goes on without it, RESTARTS (15) times; in Elixir's, what then hasn't run has not passed.
 # RESUME=1 leaves out suites that have been measured with this very executable, and takes their results as they are.
-# TABLE=1 also writes the table in COMPATIBILITY.md and the totals in README.md, with the date and the versions, after each
+# TABLE=1 also writes the table in tests/otp/results.md and the totals in README.md, with the date and the versions, after each
 # suite: a run that is broken off has written what it got to. Rows of suites that a run leaves out stay.
 #
 # Failures that are known are listed in tests/otp/known-failures-APP.txt and tests/elixir/known-failures.txt, lines

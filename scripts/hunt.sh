@@ -6,7 +6,8 @@
 #   SEED=N [RUN=N] [MODES="..."] scripts/hunt.sh     one program, in the modes told
 #
 # A mode is a list such as `release,S2,shared,fence,stress7`: the build (`release`, `debug`), schedulers (`S1`, `S2`, `S8`),
-# `shared` (+Fregion 1), `fence` (PURLIN_FENCE=1) and `stress` with its seed (PURLIN_GC_STRESS=SEED). `stock` is erl.
+# `shared` (+Fregion 1), `fence` (PURLIN_FENCE=1), `stress` with its seed (PURLIN_GC_STRESS=SEED), and `off`, `always` or `chaos`
+# with its seed (PURLIN_JIT, see docs/machine-code.md). `stock` is erl.
 # PURLIN: the executable (target/release/purlin); DEBUG: that of the debug build (target/debug/purlin, used where it exists).
 # JOBS: how many at once (as many as processors). FIRST: the first seed (from the clock). LIMIT: seconds for a run (180).
 # STEPS, SIZE: instead of what goes with the mode. ONLY: modes are made of these words alone, as ONLY="release S1 fence".
@@ -35,7 +36,7 @@ mkdir -p "$failures"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'kill 0; exit 130' INT TERM
-unset PURLIN_GC_STRESS PURLIN_FENCE
+unset PURLIN_GC_STRESS PURLIN_FENCE PURLIN_JIT
 erlc -o "$dir" tests/hunt/hunt.erl tests/hunt/hunt_v.erl tests/hunt/hunt_gen.erl || exit 1
 started=$(date +%s)
 : >"$dir/faults"
@@ -48,7 +49,7 @@ work() {
   case $PURLIN in */debug/*) set -- "debug,$1" ;; esac
   case $1 in
   *debug*stress* | *stress*debug*) set -- 12 5 ;;
-  *stress*) set -- 40 20 ;;
+  *stress* | *chaos*) set -- 40 20 ;;
   *fence*) set -- 60 40 ;;
   *debug*) set -- 60 30 ;;
   *) set -- 150 100 ;;
@@ -69,6 +70,8 @@ run() {
     S[0-9]*) flags="$flags +S ${word#S}:${word#S}" ;;
     shared) flags="$flags +Fregion 1" ;;
     fence) variables="$variables PURLIN_FENCE=1" ;;
+    off | always) variables="$variables PURLIN_JIT=$word" ;;
+    chaos*) s=${word#chaos}; variables="$variables PURLIN_JIT=chaos:${s:-1}" ;;
     stress*) s=${word#stress}; variables="$variables PURLIN_GC_STRESS=${s:-1}" ;;
     esac
   done
@@ -122,6 +125,8 @@ mode() {
       if (pick("- shared") != "-") m = m ",shared"
       if (pick("- - fence") != "-") m = m ",fence"
       if (pick("- - stress") != "-") m = m ",stress" int(1 + rand() * 1000)
+      c = pick("- - off always chaos chaos")
+      if (c != "-") m = m "," c (c == "chaos" ? int(1 + rand() * 1000) : "")
       print m
     }'
 }

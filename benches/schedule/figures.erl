@@ -4,7 +4,7 @@
 -export([main/1, names/0]).
 
 names() ->
-    [latency, compaction, compaction_10k, after_exit, sleepers, sleepers_million, fresh_reference, long_scan, ten_million, spawn_10k, spawn_120k, matrix, speed_up |
+    [latency, saturated, compaction, compaction_10k, after_exit, sleepers, sleepers_million, fresh_reference, long_scan, ten_million, spawn_10k, spawn_120k, matrix, speed_up |
      [N || {N, _, _, _} <- holders()] ++ [N || {N, _} <- natives()]].
 
 main([Name]) ->
@@ -19,6 +19,20 @@ run(latency) ->
     Late = lists:sort(late(500, [])),
     [exit(P, kill) || P <- Busy],
     [{latency_median, "ms", lists:nth(250, Late) / 1000}, {latency_p99, "ms", lists:nth(495, Late) / 1000}];
+
+%% Each of 64 clients has a new process work for it, which takes about a slice, some, or more of them, and asks again at once, on one
+%% scheduler: how many others got an answer while one waited for its own. If all waited equally it would be 64. Other work of the
+%% machine doesn't change it.
+run(saturated) ->
+    erlang:system_flag(schedulers_online, 1),
+    lists:append([begin
+         {Self, Answers} = {self(), counters:new(1, [atomics])},
+         Clients = [spawn_link(fun() -> client(Self, Answers, From, To, 100, []) end) || _ <- lists:seq(1, 64)],
+         All = lists:sort(lists:append([receive {took, C, L} -> L end || C <- Clients])),
+         N = length(All),
+         [{lists:concat([saturated_, Name, '_median']), "answers", lists:nth(N div 2, All)},
+          {lists:concat([saturated_, Name, '_p99']), "answers", lists:nth(N * 99 div 100, All)}]
+     end || {Name, From, To} <- [{slice, 3000, 5000}, {few, 8000, 16000}, {some, 40000, 70000}]]);
 
 %% Processes that have grown to 10 MiB of garbage one after another, and wait: what is left of it after two seconds. The
 %% environment's COMPACTION says how many; ten thousand are more than most machines have memory for on stock.
@@ -233,6 +247,18 @@ late(N, A) ->
     T0 = erlang:monotonic_time(microsecond),
     receive after 1 -> ok end,
     late(N - 1, [max(0, erlang:monotonic_time(microsecond) - T0 - 1000) | A]).
+
+client(To, _, _, _, 0, L) -> To ! {took, self(), L};
+client(To, Answers, Least, Most, N, L) ->
+    Work = Least + rand:uniform(Most - Least),
+    {Self, Before} = {self(), counters:get(Answers, 1)},
+    P = spawn_link(fun() -> called(Work), Self ! {self(), done} end),
+    receive {P, done} -> ok end,
+    Meanwhile = counters:get(Answers, 1) - Before,
+    counters:add(Answers, 1, 1),
+    client(To, Answers, Least, Most, N - 1, [Meanwhile | L]).
+called(0) -> ok;
+called(N) -> called(N - 1).
 
 ticks(To, Worst, Last) ->
     receive

@@ -4,10 +4,11 @@
 
 use crate::bif::{memory, process_info};
 use crate::ets::{self, Kind, Protection, WriteConcurrency};
-use crate::port::{self, sys, tty};
+use crate::port;
 use crate::process::{self, registry};
 use crate::{code, halt, signal};
-use purlin_io::prim_tty;
+use purlin_io::os::descriptor;
+use purlin_io::terminal::{prim_tty, tty};
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::{Term, am, atom, node};
@@ -47,8 +48,8 @@ pub(crate) fn requested() {
 fn key() -> Option<u8> {
     let _ = std::io::stdout().flush();
     let mut buf = [0; 64];
-    sys::poll_one(0, false, -1);
-    match sys::read(0, &mut buf) {
+    descriptor::poll_one(0, false, -1);
+    match descriptor::read(0, &mut buf) {
         Ok(0) | Err(_) => None,
         Ok(_) => Some(buf[0]),
     }

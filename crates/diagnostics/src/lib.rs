@@ -1,4 +1,4 @@
-//! What tells about a running system: crash dumps, the menu that Ctrl-C opens, and the answers to `purlin explain` and
+//! Tells about a running system: crash dumps, the menu that Ctrl-C opens, and the answers to `purlin explain` and
 //! `purlin observe`.
 //!
 //! # Invariant

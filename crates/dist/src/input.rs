@@ -113,7 +113,7 @@ unsafe impl Send for Sequence {}
 
 /// The error of a frame.
 enum Bad {
-    /// Of another protocol.
+    /// A packet of another protocol.
     Version,
     /// Its header.
     Header,

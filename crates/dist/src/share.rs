@@ -1,4 +1,4 @@
-//! What all connections have in memory together: what waits to go out, and fragments whose messages are not complete.
+//! The memory that all connections take together: for what waits to go out, and for fragments whose messages are not complete.
 //!
 //! Other nodes decide how much that is: they need not read, and need not go on with what they have begun. So half of the memory
 //! that there is may be taken so, by all of them together. The connection that asks for more ends, unless it has next to

@@ -110,7 +110,7 @@ const REDUCTION_BYTES: usize = 64;
 /// How a message goes to another node.
 #[derive(Clone, Copy, Default)]
 pub struct How {
-    /// Of `send/3`, as it was called.
+    /// The options that `send/3` was called with.
     pub options: Option<Term>,
     pub no_connect: bool,
     pub no_suspend: bool,

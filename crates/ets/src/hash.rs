@@ -26,6 +26,9 @@ use purlin_term::{Term, atom, compare, hash};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Objects that are inserted between two looks whether the table is still wanted.
+pub(crate) const LOOK_EVERY: usize = 4096;
+
 /// Buckets of a new table, and the least there are.
 const FIRST_SLOTS: usize = 256;
 /// Buckets are accounted for in steps of this many beyond the first.
@@ -312,8 +315,14 @@ impl HashTable {
         }
     }
 
-    /// Inserts all of `objects`, at once for whoever looks. With `new_only`, nothing if one's key is there already.
-    pub(crate) fn put_all(&self, mut objects: Vec<Owned>, new_only: bool) -> Result<bool, Gone> {
+    /// Inserts all of `objects`, at once for whoever looks. With `new_only`, nothing if one's key is there already. `goes_on` is asked
+    /// now and then: whoever deletes the table need not wait until all are in.
+    pub(crate) fn put_all(
+        &self,
+        mut objects: Vec<Owned>,
+        new_only: bool,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Gone> {
         let n = self.stripes.len();
         let mut wanted = [false; FIRST_SLOTS];
         for o in &mut objects {
@@ -356,7 +365,10 @@ impl HashTable {
             }
         }
         let mut last = 0;
-        for o in objects {
+        for (i, o) in objects.into_iter().enumerate() {
+            if i % LOOK_EVERY == LOOK_EVERY - 1 && !goes_on() {
+                return Err(Gone);
+            }
             last = o.hash as usize;
             if let Some(b) = &mut locks[last & (n - 1)] {
                 self.put_in(b, o, false)?;

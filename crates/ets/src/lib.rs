@@ -99,7 +99,7 @@ pub struct Options {
 /// The heir: the process that gets the table when its owner ends.
 pub struct Heir {
     pub pid: Term,
-    /// What it is told; nothing if it isn't to be told.
+    /// The term that it is told; None if it isn't to be told.
     pub data: Option<OwnedTerm>,
 }
 
@@ -484,7 +484,7 @@ const FREED_AT_ONCE: usize = 10_000;
 
 /// Frees what is left of `n` deleted objects.
 fn discard(n: usize, g: Garbage) {
-    if n <= FREED_AT_ONCE {
+    if n <= FREED_AT_ONCE || purlin_kernel::os::single::on() {
         return;
     }
     static REAPER: OnceLock<Option<mpsc::Sender<Garbage>>> = OnceLock::new();

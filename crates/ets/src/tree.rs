@@ -3,7 +3,7 @@
 //! A B-tree under one lock, ordered by `==`: 1 and 1.0 are one key. A walk leaves off at a key, not at a place, so
 //! nothing needs fixing for it. Like hash tables, a table that was deleted has no tree.
 
-use super::hash::{Change, Verdict, Visitor};
+use super::hash::{Change, LOOK_EVERY, Verdict, Visitor};
 use super::object::{HEAD_WORDS, Object, Owned};
 use super::{Gone, matchspec};
 use purlin_kernel::waits;
@@ -186,7 +186,12 @@ impl TreeTable {
     }
 
     /// As [`super::hash::HashTable::put_all`].
-    pub(crate) fn put_all(&self, objects: Vec<Owned>, new_only: bool) -> Result<bool, Gone> {
+    pub(crate) fn put_all(
+        &self,
+        objects: Vec<Owned>,
+        new_only: bool,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Gone> {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
         if new_only
@@ -196,7 +201,10 @@ impl TreeTable {
         {
             return Ok(false);
         }
-        for o in objects {
+        for (i, o) in objects.into_iter().enumerate() {
+            if i % LOOK_EVERY == LOOK_EVERY - 1 && !goes_on() {
+                return Err(Gone);
+            }
             self.put_in(set, o);
         }
         Ok(true)

@@ -41,6 +41,9 @@ unsafe fn bad_apply(cx: &mut Cx, pc: *const u64, m: Term, f: Term, args: Term) -
 }
 
 /// Where a call of `apply` at `pc` failed: nowhere that is shown, if it is the function's own code in place of an instruction.
+///
+/// # Safety
+/// `pc` is the instruction that runs, and the stack is in order.
 pub(super) unsafe fn place_of_apply(cx: &Cx, pc: *const u64) -> *const u64 {
     // The first function of a process is called by `apply/3` in any case.
     let begins = pc == code::stubs().apply.as_ptr()
@@ -54,6 +57,9 @@ pub(super) unsafe fn place_of_apply(cx: &Cx, pc: *const u64) -> *const u64 {
 
 /// The address that the stub of `erlang:apply/2`, or `/3`, at `pc` returns to, if a call that names this function led
 /// there: stock then has an instruction for it, and shows no entry of the function.
+///
+/// # Safety
+/// `pc` is the instruction that runs, and the stack is in order.
 pub(super) unsafe fn applied_by_name(cx: &Cx, pc: *const u64) -> Option<*const u64> {
     let arity = match pc {
         _ if cx.heap.stop >= cx.heap.hend => return None,
@@ -166,6 +172,9 @@ enum Tail {
 
 /// Natives that always raise are called where the instruction is: its function is the first in the stack trace, even
 /// where the call would have dropped its frame. None for other functions.
+///
+/// # Safety
+/// As for the instruction at `pc`, which applies `m:f` to the `n` arguments in x.
 unsafe fn raise_here(
     cx: &mut Cx,
     pc: *const u64,

@@ -23,6 +23,9 @@ op! {
 
 /// The general case of `+` and `-`; NON_VALUE where it fails.
 /// The result is made on the heap, or in a fragment if that is full: nothing moves, so `a` and `b` stay good.
+///
+/// # Safety
+/// As for handlers; `a` and `b` are terms of the process.
 #[inline(never)]
 unsafe fn arith_slow(
     cx: *mut Cx,
@@ -167,6 +170,9 @@ add_op! {
 }
 
 /// The general case of an operation on integers: leaves the result in the context. False where it fails.
+///
+/// # Safety
+/// As for handlers; `a` and `b` are terms of the process.
 #[inline(never)]
 unsafe fn int_slow(cx: *mut Cx, e: *mut Term, hp: *mut Term, a: Term, b: Term, op: IntOp) -> Term {
     (*cx).heap.htop = hp;
@@ -243,6 +249,9 @@ int_op! {
 }
 
 /// The form of operand `name` of the instruction at `pc`.
+///
+/// # Safety
+/// An instruction stands at `pc`.
 unsafe fn form_of(pc: *const u64, name: &str) -> Option<Form> {
     let (row, variant) = ops::lookup(code::opcode_at(pc))?;
     let at = row.operands.iter().position(|o| o.name == name)?;
@@ -251,6 +260,9 @@ unsafe fn form_of(pc: *const u64, name: &str) -> Option<Form> {
 
 /// `+` or `-` failed in a body; what to raise stands in the context.
 /// The heap's pointers are in the context, where the general case of the op has stored them.
+///
+/// # Safety
+/// As for the instruction at `pc`, whose operands `a` and `b` are; the stack's top and the heap's stand in the context.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn arith_failed<F: Flavour>(
@@ -285,6 +297,9 @@ pub(super) unsafe fn arith_failed<F: Flavour>(
 }
 
 /// An operation on integers failed in a body; what to raise stands in the context.
+///
+/// # Safety
+/// As for [`arith_failed`]; `n` is the number of the operation.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn int_failed<F: Flavour>(
@@ -304,7 +319,7 @@ pub(super) unsafe fn int_failed<F: Flavour>(
     go_on::<F>(cx, next)
 }
 
-/// What the effort of each operation grows with: by its place in `ops::arith::OPS`.
+/// The kind of effort of each operation, by its place in `ops::arith::OPS`.
 pub const EFFORTS: [Effort; arith_number::OPS.len()] = [
     Effort::Longer,
     Effort::Longer,

@@ -253,6 +253,8 @@ pub(crate) trait Opens<C1> {
 macro_rules! opens {
     ($($op:ident<C1 $(, $g:ident)*>, |$i:ident| $otherwise:expr;)*) => {$(
         impl<C1: Dst $(, $g: Dst)*> Opens<C1> for instr::$op<C1 $(, $g)*> {
+            /// # Safety
+            /// An instruction of this type stands at `pc`.
             unsafe fn of(pc: *const u64) -> Self {
                 Self::at(pc)
             }
@@ -324,6 +326,9 @@ unsafe fn start_in_place<C1: Dst, I: Opens<C1>>(cx: &mut Cx, pc: *const u64) -> 
 }
 
 /// The `n` bits at bit `off` of `p`, in the upper bits of a word; none behind them is read.
+///
+/// # Safety
+/// There are so many bits behind `p`, of which at most eight bytes are touched.
 #[inline(never)]
 unsafe fn tail_bits(p: *const u8, off: usize, n: usize) -> u64 {
     // At most eight, since `n` is at most 56 and `off` at most 7.
@@ -343,22 +348,36 @@ impl Ctx {
         Ctx(t.ptr())
     }
     /// The methods read the words that `purlin_term::layout` draws.
+    ///
+    /// # Safety
+    /// The context is still there.
     unsafe fn original(&self) -> Term {
         *self.0.add(layout::MATCH_ORIGINAL)
     }
+    /// # Safety
+    /// The context is still there.
     unsafe fn base(&self) -> *const u8 {
         (*self.0.add(layout::MATCH_BYTES)).raw() as *const u8
     }
+    /// # Safety
+    /// The context is still there.
     unsafe fn pos(&self) -> usize {
         (*self.0.add(layout::MATCH_POSITION)).raw() as usize
     }
+    /// # Safety
+    /// The context is still there, and has no fewer bits.
     unsafe fn set_pos(&self, pos: usize) {
         (self.0.add(layout::MATCH_POSITION) as *mut u64).write(pos as u64)
     }
+    /// # Safety
+    /// The context is still there.
     unsafe fn end(&self) -> usize {
         (*self.0.add(layout::MATCH_END)).raw() as usize
     }
     /// The byte at `pos`, where it is, and goes on behind it.
+    ///
+    /// # Safety
+    /// Eight bits are left at `pos`.
     #[inline(always)]
     unsafe fn byte(&self, pos: usize) -> Term {
         self.set_pos(pos + 8);
@@ -373,6 +392,9 @@ impl Ctx {
     }
     /// The character of UTF-8 at `pos` and its bits, which are 0 where it takes a closer look: at what is no whole byte, at the
     /// last bytes of a text, and at what is no character.
+    ///
+    /// # Safety
+    /// `pos` is not behind the end.
     #[inline(always)]
     unsafe fn utf8(&self, pos: usize) -> (u32, usize) {
         let left = self.end() - pos;
@@ -411,15 +433,36 @@ impl Ctx {
             _ => (0, 0),
         }
     }
+    /// # Safety
+    /// The context is still there.
     unsafe fn left(&self) -> usize {
         self.end() - self.pos()
     }
+    /// # Safety
+    /// The context is still there, and has more than `n` slots.
     unsafe fn slot(&self, n: usize) -> *mut u64 {
         self.0.add(MATCH_CONTEXT_WORDS + n) as *mut u64
     }
+    /// # Safety
+    /// The context is still there.
     unsafe fn slots(&self) -> usize {
         header_arity((*self.0).raw()) + 1 - MATCH_CONTEXT_WORDS
     }
+}
+
+/// The character of UTF-8 where the match context stands, and goes on behind it; none where it takes a closer look.
+///
+/// # Safety
+/// `t` is a match context.
+pub(super) unsafe fn next_utf8(t: Term) -> Option<Term> {
+    let c = Ctx::of(t);
+    let pos = c.pos();
+    let (v, n) = c.utf8(pos);
+    if n == 0 {
+        return None;
+    }
+    c.set_pos(pos + n);
+    Some(Term::small(i64::from(v)))
 }
 
 /// Whether the flags of a segment ask for little-endian.
@@ -432,6 +475,8 @@ fn size_bits(size: Term, unit: usize) -> Option<usize> {
     usize::try_from(size.as_small()?).ok()?.checked_mul(unit)
 }
 
+/// # Safety
+/// `original` is a heap binary or a counted one and has `end` bits, or more.
 unsafe fn new_context(cx: &mut Cx, original: Term, pos: usize, end: usize, slots: usize) -> Term {
     let base = original.as_bits().map_or(std::ptr::null(), |b| b.base);
     let p = cx.heap.alloc(MATCH_CONTEXT_WORDS + slots);
@@ -439,6 +484,9 @@ unsafe fn new_context(cx: &mut Cx, original: Term, pos: usize, end: usize, slots
     Term::boxed_at(p)
 }
 /// Save slots begin with the position of the start: `context_to_binary` reads the first.
+///
+/// # Safety
+/// There are words for a context with so many slots, `base` is the first byte of `original`, and that has `end` bits, or more.
 #[inline(always)]
 unsafe fn write_context(
     p: *mut Term,
@@ -461,7 +509,10 @@ unsafe fn write_context(
         w.add(MATCH_CONTEXT_WORDS + i).write(pos as u64);
     }
 }
-/// Of a bit string: the original, its first byte, and where in its bits the string starts and ends.
+/// The original of a bit string, its first byte, and where in its bits the string starts and ends.
+///
+/// # Safety
+/// `t` is a term of the process.
 #[inline(always)]
 unsafe fn place(t: Term) -> Option<(Term, *const u8, usize, usize)> {
     let b = t.as_bits()?;
@@ -477,6 +528,9 @@ unsafe fn place(t: Term) -> Option<(Term, *const u8, usize, usize)> {
 }
 
 /// A context for `t`, or that it is; `None` for what is no bit string.
+///
+/// # Safety
+/// `t` is a term of the process, and its heap is in order.
 unsafe fn context_of(cx: &mut Cx, t: Term, slots: usize) -> Option<Term> {
     if t.is_match_context() {
         let c = Ctx::of(t);
@@ -520,6 +574,9 @@ const _: () = {
 };
 
 /// `n` bits have been matched as `t`.
+///
+/// # Safety
+/// `c` is the context of the instruction, and has so many bits left.
 unsafe fn got(cx: &mut Cx, op: instr::BsGetInteger, c: Ctx, n: usize, t: Term) -> *const u64 {
     c.set_pos(c.pos() + n);
     op.dst().put(cx, t);
@@ -561,6 +618,9 @@ unsafe fn get_float(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 /// Bits of a binary that was matched: copied where a heap binary holds them (as in stock, so that a small part doesn't
 /// keep the whole), else by reference.
+///
+/// # Safety
+/// `orig` is a heap binary or a counted one, and has `n` bits at `pos`.
 unsafe fn extract(cx: &mut Cx, orig: Term, pos: usize, n: usize) -> Term {
     if n & 7 != 0 || n / 8 > layout::heap_bin_limit() {
         return cx.sub_binary(orig, pos, n);
@@ -581,6 +641,9 @@ unsafe fn extract(cx: &mut Cx, orig: Term, pos: usize, n: usize) -> Term {
     t
 }
 /// Bits of a part of what is left, where the size may be the atom `all`.
+///
+/// # Safety
+/// `c` is a context in hand.
 unsafe fn part_bits(c: &Ctx, size: Term, unit: usize) -> Option<usize> {
     if size == am::ALL {
         return Some(c.left()).filter(|n| unit <= 1 || n % unit == 0);
@@ -632,6 +695,9 @@ unsafe fn match_string(cx: &mut Cx, pc: *const u64) -> *const u64 {
     op.next()
 }
 /// The character at the position and its bits.
+///
+/// # Safety
+/// `c` is a context in hand.
 unsafe fn utf(c: &Ctx, kind: usize, flags: u64) -> Option<(u32, usize)> {
     let (base, pos, left) = (c.base(), c.pos(), c.left());
     match kind {

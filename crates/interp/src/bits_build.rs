@@ -102,6 +102,9 @@ append_quick = BsCreateBin(cx, pc, e, hp, reds, op) {
 const MOST_APPENDED: usize = COPIED_BITS_PER_REDUCTION / 8;
 
 /// The term of the first segment with the others appended in place; no value where that can't be done.
+///
+/// # Safety
+/// As for the instruction whose segments are the `n` words at `list`; `e` is the top of the stack.
 #[inline(never)]
 unsafe fn appended(cx: *mut Cx, e: *mut Term, list: *const u64, n: usize) -> Term {
     let bin = source(cx, e, *list.add(3));
@@ -206,6 +209,9 @@ unsafe fn write_segments(
 }
 
 /// Writes a character of UTF-8, and tells its bytes; up to four are written.
+///
+/// # Safety
+/// There are four bytes to write to.
 #[inline(always)]
 unsafe fn put_utf8(to: *mut u8, c: u32) -> usize {
     let tail = |shift: u32| 0x80 | (c >> shift & 0x3F) as u8;
@@ -217,6 +223,34 @@ unsafe fn put_utf8(to: *mut u8, c: u32) -> usize {
     };
     (to as *mut [u8; 4]).write(all);
     n
+}
+
+/// Writes a character of UTF-8 at `to`, where there is room for four bytes, and tells where it ends; null if it is
+/// none.
+///
+/// # Safety
+/// There is room for four bytes at `to`; `c` is a term of the process.
+pub(super) unsafe fn put_character(to: *mut u8, c: Term) -> *mut u8 {
+    match bits::code_point(c) {
+        Some(c) => to.add(put_utf8(to, c)),
+        None => std::ptr::null_mut(),
+    }
+}
+/// Writes all bytes of a binary at `to`, and tells where they end; null if they would be behind `limit`, or are too
+/// many to be written in no time.
+///
+/// # Safety
+/// There is room from `to` to `limit`; `t` is a term of the process.
+pub(super) unsafe fn put_bytes(to: *mut u8, t: Term, limit: *mut u8) -> *mut u8 {
+    let Some(bytes) = t.as_bits().and_then(|b| b.as_bytes()) else {
+        return std::ptr::null_mut();
+    };
+    let left = (limit as usize).saturating_sub(to as usize);
+    if bytes.len() > left.min(MOST_APPENDED) {
+        return std::ptr::null_mut();
+    }
+    std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+    to.add(bytes.len())
 }
 
 /// Largest bit string, in bits.
@@ -317,6 +351,9 @@ fn kind_name(kind: u64) -> &'static str {
 
 /// Segment `number` can't be: goes to the label if there is one, as in a guard; else raises with a cause for the trace. Nothing was
 /// changed before that, save room that nobody sees.
+///
+/// # Safety
+/// As for the instruction at `pc`, of which `label` is an operand.
 unsafe fn create_failed(
     cx: &mut Cx,
     pc: *const u64,
@@ -345,6 +382,9 @@ unsafe fn create_failed(
 /// The failure that is told where several segments can't be: sizes come before values. A binary that is taken whole must be one
 /// when the sizes are reckoned, unless it is what the others are appended to, and so must what UTF-32 is made of be a character;
 /// since OTP 27 what UTF-8 is made of, too. `list`: `n` words, five per segment.
+///
+/// # Safety
+/// As for the instruction whose segments are at `list`; `e` is the top of the stack.
 unsafe fn first_failure(
     cx: *mut Cx,
     e: *mut Term,
@@ -523,6 +563,9 @@ const COPIED_BITS_PER_REDUCTION: usize = 8 * 1024;
 const MOVED_BITS_PER_REDUCTION: usize = 4 * COPIED_BITS_PER_REDUCTION;
 
 /// Writes a small integer of whole bytes, big-endian, at a whole byte. False: it is none of these.
+///
+/// # Safety
+/// There are `n` bits to write to at bit `pos` of `dst`.
 #[inline(always)]
 unsafe fn put_small(dst: *mut u8, pos: usize, n: usize, v: Term) -> bool {
     if (pos | n) & 7 != 0 {
@@ -541,6 +584,9 @@ unsafe fn put_small(dst: *mut u8, pos: usize, n: usize, v: Term) -> bool {
 }
 
 /// Writes one segment of `n` bits, whose value has been checked.
+///
+/// # Safety
+/// There are `n` bits to write to at bit `pos` of `dst`, with what [`bits`] asks for behind them, and `v` is of that kind.
 unsafe fn write(dst: *mut u8, pos: usize, n: usize, kind: u64, flags: u64, v: Term) -> bool {
     match kind {
         seg::INTEGER => bits::put_integer(dst, pos, n, v, little(flags)),

@@ -64,6 +64,9 @@ fn used_up(cx, pc, e, hp, reds, live: usize) {
 });
 
 /// A call by an export.
+///
+/// # Safety
+/// As for handlers, of the call that is under way: its arguments are in the first `live` X registers.
 #[cold]
 #[inline(never)]
 unsafe fn used_up_ext<F: Flavour>(
@@ -164,12 +167,18 @@ op! {
 }
 
 /// The first `n` X registers as a list. Making it moves nothing.
+///
+/// # Safety
+/// The first `n` X registers hold terms, and the heap is in order.
 pub(super) unsafe fn args_list(cx: &mut Cx, n: usize) -> Term {
     let v: Vec<Term> = cx.x[..n].to_vec();
     cx.list(&v)
 }
 
 /// Counts a call of `to`; null if the time slice has ended with it. `live` registers hold its arguments.
+///
+/// # Safety
+/// `to` is the entry of a function whose arguments are in the first `live` X registers, and stack and heap are in order.
 pub(super) unsafe fn count_call(
     cx: &mut Cx,
     to: *const u64,
@@ -187,6 +196,9 @@ pub(super) unsafe fn count_call(
 }
 
 /// The end of an op that returns: takes the address out of the slot, and clears it (see the invariants of the crate).
+///
+/// # Safety
+/// `heap.stop` is the slot of a return address, and that address is in it.
 pub(super) unsafe fn do_return(cx: &mut Cx) -> *const u64 {
     let e = cx.heap.stop as *mut u64;
     let to = e.read();
@@ -211,6 +223,9 @@ unsafe fn error_handler(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 
 /// Has the error handler called for a function that isn't there, or fails for want of one.
+///
+/// # Safety
+/// As for the instruction at `pc`, which calls `m:f` with `args`.
 pub(super) unsafe fn undefined(
     cx: &mut Cx,
     pc: *const u64,
@@ -246,6 +261,9 @@ pub(super) fn error_handler_of(cx: &mut Cx) -> Term {
 }
 
 /// The instruction that the first function of a process returns to.
+///
+/// # Safety
+/// As for handlers.
 unsafe fn process_exit(cx: &mut Cx, _: *const u64) -> *const u64 {
     cx.interp.reason = am::NORMAL;
     cx.interp.crashed = false;

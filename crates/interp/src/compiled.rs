@@ -109,13 +109,16 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
 mod helper {
     use super::*;
     use crate::room::collect;
+    use purlin_term::layout::{FUN_BITS, FunWords, Target};
 
     pub(super) unsafe extern "C" fn room(cx: *mut Cx, pc: *const u64, what: u64) {
         (*cx).bif_pc = pc;
         collect(cx, what as u32 as usize, (what >> 32) as usize);
     }
+    /// # Safety
+    /// As the module says; `what` has the number of an operation on integers, and how many X registers hold terms.
     pub(super) unsafe extern "C" fn arith(cx: *mut Cx, a: Term, b: Term, what: u64) -> Term {
-        let (n, live) = ((what & 0xFF) as usize, (what >> 8) as usize);
+        let (n, live) = ((what & 0xFF) as usize, (what >> 8 & 0xFF_FFFF) as usize);
         let h = &mut (*cx).heap;
         let r = match n {
             0 => arith::add(h, a, b),
@@ -134,25 +137,71 @@ mod helper {
         if !(*cx).heap.gc_wanted || live == purlin_isa::ops::NO_LIVE {
             return t;
         }
-        // Kept as a register behind those that are live.
-        (*cx).x[live] = t;
-        (*cx).collect(0, live, Also::dst(live as u16 * 8), Sweep::Due);
-        (*cx).x[live]
+        // The register that gets it may be one of those that are live: until then it holds nothing that may be followed. Otherwise it is
+        // kept as a register behind them.
+        let at = match (what >> 32) as usize {
+            x @ 1.. if x <= live => x - 1,
+            _ => live,
+        };
+        (*cx).x[at] = t;
+        (*cx).collect(0, live, Also::dst(at as u16 * 8), Sweep::Due);
+        (*cx).x[at]
     }
 
+    /// # Safety
+    /// `a` and `b` are terms of the process.
     pub(super) unsafe extern "C" fn less(_: *mut Cx, a: Term, b: Term) -> bool {
         compare::cmp(a, b) == Order::Less
     }
+    /// # Safety
+    /// `a` and `b` are terms of the process.
     pub(super) unsafe extern "C" fn equal(_: *mut Cx, a: Term, b: Term) -> bool {
         compare::eq(a, b)
     }
+    /// # Safety
+    /// `a` and `b` are terms of the process.
     pub(super) unsafe extern "C" fn same(_: *mut Cx, a: Term, b: Term) -> bool {
         compare::eq_exact(a, b)
     }
+    /// # Safety
+    /// `m` and `key` are terms of the process.
     pub(super) unsafe extern "C" fn map_get(_: *mut Cx, m: Term, key: Term) -> Term {
         match m.is_map() {
             true => map::get(m, key).unwrap_or(Term::NON_VALUE),
             false => Term::NON_VALUE,
         }
+    }
+    /// As the instruction does it.
+    ///
+    /// # Safety
+    /// `place` has room for the words of a fun, the free variables stand behind its head; `entry` is a fun entry.
+    pub(super) unsafe extern "C" fn make_fun(cx: *mut Cx, place: u64, entry: u64) {
+        let (p, entry) = (place as *mut Term, entry as *const fun::FunEntry);
+        let free = (*p.add(FUN_BITS)).raw() as u8;
+        let pid = (*cx).self_pid();
+        FunWords::write(p, Target::Entry(entry), (*entry).arity, free, pid);
+        (*entry).retain();
+        (*cx).heap.off_heap.link(p);
+    }
+    /// The next character of UTF-8; no value: there is none.
+    ///
+    /// # Safety
+    /// As for all helpers: called by machine code of the process in the context, with terms of its.
+    pub(super) unsafe extern "C" fn utf8(_: *mut Cx, context: Term) -> Term {
+        crate::bits::next_utf8(context).unwrap_or(Term::NON_VALUE)
+    }
+    /// See `bits_build::put_character`.
+    ///
+    /// # Safety
+    /// There is room for four bytes at `to`.
+    pub(super) unsafe extern "C" fn put_utf8(_: *mut Cx, to: u64, c: Term) -> u64 {
+        crate::bits_build::put_character(to as *mut u8, c) as u64
+    }
+    /// See `bits_build::put_bytes`.
+    ///
+    /// # Safety
+    /// There is room from `to` to `limit`.
+    pub(super) unsafe extern "C" fn put_bytes(_: *mut Cx, to: u64, t: Term, limit: u64) -> u64 {
+        crate::bits_build::put_bytes(to as *mut u8, t, limit as *mut u8) as u64
     }
 }

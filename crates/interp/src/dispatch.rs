@@ -3,9 +3,12 @@
 //! Optimised builds run by [`HANDLERS`], where each handler jumps to the next. Builds with debug assertions run by [`STEP`] and
 //! hold what each instruction did against its row; others do so, without that, where `PURLIN_STEPS=1` is in the environment.
 
+#[cfg(debug_assertions)]
+use crate::contract;
 use crate::cx::{Cx, Exit};
 use crate::handler::{Flavour, Step};
 use crate::threads::Engine;
+use purlin_isa::ops::VARIANTS;
 use purlin_kernel::code;
 use purlin_term::Term;
 #[cfg(not(debug_assertions))]
@@ -90,7 +93,6 @@ mod tables {
         fast::*, floats::*, funs::*, libraries::*, lines::*, maps::*, marks::*, messages::*,
         natives::*, records::*, shortcuts::*, start::*, traced::*,
     };
-    use purlin_isa::ops::VARIANTS;
 
     #[cfg(not(debug_assertions))]
     pub(super) mod tail {
@@ -98,8 +100,9 @@ mod tables {
         macro_rules! handler {
             ($name:ident $($kind:ident)*) => { $name::<Tail $(, $kind)*> };
         }
-        pub static HANDLERS: [Handler; VARIANTS] =
-            include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
+        /// A reference to a constant: its address is then known in all units of the crate. That of an array that is a static itself each
+        /// handler in another unit would load from memory before it jumps.
+        pub static HANDLERS: &[Handler] = &include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
     }
 
     macro_rules! handler {
@@ -138,40 +141,33 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
 }
 
 /// As [`run`], by [`STEP`].
-unsafe fn run_steps(cx: *mut Cx, mut pc: *const u64) -> Exit {
+///
+/// # Safety
+/// As for [`run`].
+unsafe fn run_steps(cx: *mut Cx, pc: *const u64) -> Exit {
+    run_table(cx, pc, &STEP)
+}
+
+/// As [`run`], by the steps of a table.
+///
+/// # Safety
+/// As for [`run`]; each step does what the instruction of its number does.
+pub(crate) unsafe fn run_table(cx: *mut Cx, mut pc: *const u64, table: &[Step; VARIANTS]) -> Exit {
     while !pc.is_null() {
         let number = code::fetch(pc);
         #[cfg(debug_assertions)]
-        let collections = (*cx).heap.collections;
-        #[cfg(debug_assertions)]
-        {
+        let before = {
             purlin_native::coverage::op(number);
             (*cx).interp.raised = false;
-        }
-        pc = STEP[number as usize](cx, pc);
+            contract::Before::of(&*cx, pc)
+        };
+        pc = table[number as usize](cx, pc);
         #[cfg(debug_assertions)]
-        check_effects(&*cx, number, collections, pc.is_null());
+        if let Err(what) = before.broken(&*cx, pc) {
+            panic!("against its row: {what}");
+        }
     }
     (*cx).interp.exit
-}
-
-/// Whether an instruction has done what its row says it may do, and nothing else.
-#[cfg(debug_assertions)]
-fn check_effects(cx: &Cx, number: u16, collections: u32, left: bool) {
-    let Some((row, _)) = purlin_isa::ops::lookup(number) else {
-        return;
-    };
-    let may = row.effects;
-    let collected = cx.heap.collections != collections;
-    let raised = cx.interp.raised;
-    assert!(may.collects || !collected, "{} collected", row.name);
-    assert!(may.fails || !raised, "{} raised", row.name);
-    assert!(
-        may.yields || raised || !left,
-        "{} left with {:?}",
-        row.name,
-        cx.interp.exit
-    );
 }
 
 /// The interpreter, as schedulers know it.

@@ -23,7 +23,7 @@ use crate::cx::{Class, Cx, Fail};
 use crate::events::sink;
 use purlin_native::modules;
 use purlin_term::release::{self, RETURNS_TO_ANY_HANDLER};
-use purlin_term::word::{Subtag, header};
+use purlin_term::word::{Subtag, header, is_header_word};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::Ordering;
@@ -189,7 +189,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         // place.
         let told = pcs.last() == Some(&w)
             && (pcs.len() > 1 || p == cx.heap.stop || native.is_some_and(is_called));
-        if w & 3 == 0 && w != 0 && frame_words(w).is_none() && !told {
+        if is_header_word(w) && w != 0 && frame_words(w).is_none() && !told {
             pcs.push(w);
         }
         p = p.add(1);
@@ -199,6 +199,9 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
 }
 
 /// A bignum whose digits are code addresses. A purge of the code leaves them dangling: they are looked up, never followed.
+///
+/// # Safety
+/// The heap is that of the process that runs, and in order.
 unsafe fn address_block(cx: &mut Cx, pcs: &[u64]) -> Term {
     let block = cx.heap.alloc(1 + pcs.len());
     (block as *mut u64).write(header(Subtag::PosBig, pcs.len()));
@@ -313,6 +316,9 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
 }
 
 /// Whether anything on the stack catches exceptions.
+///
+/// # Safety
+/// The stack is in order: frames as the interpreter makes them, from `heap.stop` on.
 unsafe fn is_caught(cx: &Cx) -> bool {
     let mut p = cx.heap.stop;
     while p < cx.heap.hend {
@@ -329,6 +335,9 @@ unsafe fn is_caught(cx: &Cx) -> bool {
 }
 
 /// Goes to the innermost handler with the exception in the context.
+///
+/// # Safety
+/// The exception stands in the context with its trace, and stack and heap are in order.
 unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
     #[cfg(debug_assertions)]
     {
@@ -497,6 +506,9 @@ pub(super) unsafe fn build_stacktrace(cx: &mut Cx, pc: *const u64) -> *const u64
     instr::BuildStacktrace::at(pc).next()
 }
 /// The value of a `catch` whose exception stands in x1 to x3.
+///
+/// # Safety
+/// x1 to x3 hold class, value and trace of an exception, and the heap is in order.
 pub(super) unsafe fn catch_value(cx: &mut Cx) {
     let (class, value, trace) = (cx.x[1], cx.x[2], cx.x[3]);
     cx.x[0] = if class == am::THROW {

@@ -11,6 +11,7 @@ use super::call::{call_to, used_up};
 use super::handler::{again, go, op};
 use super::operands::{Dst, Src, set_source, source};
 use super::room::collect;
+use purlin_term::layout::{CONS_TAIL, TUPLE_FIRST};
 use purlin_term::prefetch::prefetch;
 use purlin_term::region;
 use purlin_term::word::{Subtag, TAG_LIST, TAG_SMALL, TAG4_MASK, header};
@@ -18,6 +19,9 @@ use purlin_term::{NIL, Term, am, compare};
 use std::cmp::Ordering;
 
 /// The word `n` bytes behind `p`: offsets of elements are in bytes, with the header counted, so that nothing is left to reckon.
+///
+/// # Safety
+/// It is within the object at `p`, or right behind it.
 #[inline(always)]
 unsafe fn bytes(p: *mut Term, n: usize) -> *mut Term {
     (p as *mut u8).add(n) as *mut Term
@@ -53,6 +57,9 @@ op!(op_init_ys = InitYs(cx, pc, e, hp, reds, op) {
 });
 
 /// A list of objects is gone through: has the processor fetch the next one while this one is looked at.
+///
+/// # Safety
+/// Head and tail of a cell.
 #[inline(always)]
 unsafe fn fetch_next(hd: Term, tl: Term) {
     // The next cell is read for it, as the program will do in any case.
@@ -317,7 +324,7 @@ op!(op_get_hd = GetHd<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
 });
 
 op!(op_get_tl = GetTl<S: Src, D: Dst>(cx, pc, e, hp, reds, op) {
-    op.dst().set(cx, e, *op.src().get(cx, e).ptr().add(1));
+    op.dst().set(cx, e, *op.src().get(cx, e).ptr().add(CONS_TAIL));
     go!(cx, op.next(), e, hp, reds)
 });
 
@@ -653,7 +660,7 @@ immed_op! {
 
 op!(op_is_tagged_tuple = IsTaggedTuple<A: Src>(cx, pc, e, hp, reds, op) {
     let t = op.src().get(cx, e);
-    if t.is_boxed() && (*t.ptr()).raw() == op.header() && *t.ptr().add(1) == op.tag() {
+    if t.is_boxed() && (*t.ptr()).raw() == op.header() && *t.ptr().add(TUPLE_FIRST) == op.tag() {
         go!(cx, op.next(), e, hp, reds)
     }
     go!(cx, op.fail().to(), e, hp, reds)

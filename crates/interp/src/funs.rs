@@ -35,6 +35,10 @@ fn call_of_fun(f: Term) -> Option<saved::Call> {
 
 /// A call of fun `f` with `n` arguments, whose code starts at `pc`: it is not looked up again, since a purge may have begun
 /// that has the fun lead nowhere. The heap's top stands in the context.
+///
+/// # Safety
+/// As for handlers, of the call that is under way: `pc` is the entry of the code of `f`, whose arguments and environment are in
+/// the first `n` X registers and those behind them.
 #[cold]
 #[inline(never)]
 unsafe fn used_up_fun<F: Flavour>(
@@ -135,6 +139,9 @@ call_closure2 = CallFun2(cx, pc, e, hp, reds, op) {
 });
 
 /// Where the code of `f` starts, if it is a fun of `n` arguments without an environment, which is no function by name; else null.
+///
+/// # Safety
+/// `f` is a term of the process.
 #[inline(always)]
 unsafe fn bare_target(f: Term, n: usize) -> *const u64 {
     match f.fun_words() {
@@ -152,11 +159,17 @@ fn live_of(f: Term, n: usize) -> usize {
 
 /// Puts the environment of `f` behind its `n` arguments, and tells where its code starts; null, and nothing put, if `f`
 /// is no fun of that arity, or its module is gone: the register that holds the fun may be one of those.
+///
+/// # Safety
+/// `f` is a term of the process, and there are X registers for `n` arguments and an environment.
 #[inline(always)]
 unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
-    let Some(fun) = f.fun_words().filter(|f| f.arity() == n) else {
+    let Some(fun) = f.fun_words() else {
         return std::ptr::null();
     };
+    if fun.arity() != n {
+        return std::ptr::null();
+    }
     if let Some(export) = fun.export() {
         return address(export);
     }
@@ -169,6 +182,9 @@ unsafe fn fun_target(cx: *mut Cx, f: Term, n: usize) -> *const u64 {
 }
 
 /// Puts the environment of `f`, a fun with code of its own, behind its `n` arguments.
+///
+/// # Safety
+/// `f` is a fun in hand with code of its own, and there are X registers for `n` arguments and its environment.
 #[inline(always)]
 unsafe fn put_environment(cx: *mut Cx, f: FunWords, n: usize) {
     let environment = f.environment();
@@ -211,6 +227,9 @@ fn no_fun(cx, pc, e, hp, reds) {
 });
 
 /// Where the call of a fun at `pc` returns to, if it isn't a tail call.
+///
+/// # Safety
+/// An instruction stands at `pc`.
 unsafe fn return_of(pc: *const u64) -> Option<*const u64> {
     match Op::of(code::opcode_at(pc)) {
         Some(Op::CallFun) => Some(instr::CallFun::at(pc).next()),

@@ -1,4 +1,4 @@
-//! What a handler is: its two flavours, and the one macro that makes handlers of either.
+//! Handlers: their two flavours, and the one macro that makes handlers of either.
 //!
 //! A handler's body is written once. [`go!`] ends it, and what that means is the flavour's: [`Tail`](crate::dispatch) calls the
 //! next handler in tail position, [`Steps`](crate::dispatch) stores the registers and gives the address of the next instruction.
@@ -14,11 +14,14 @@ pub type Step = unsafe extern "C" fn(cx: *mut Cx, pc: *const u64) -> *const u64;
 
 /// How a handler goes on.
 pub(crate) trait Flavour {
-    /// What a handler gives back.
+    /// The result of a handler.
     type Out;
     /// Goes on with the instruction at `pc`.
     unsafe fn go(cx: *mut Cx, pc: *const u64, e: *mut Term, hp: *mut Term, reds: i64) -> Self::Out;
     /// Runs the handler of variant `number` on the operands at `pc`, whatever number stands there.
+    ///
+    /// # Safety
+    /// As for the handler of that variant.
     unsafe fn run(
         number: u16,
         cx: *mut Cx,
@@ -28,6 +31,9 @@ pub(crate) trait Flavour {
         reds: i64,
     ) -> Self::Out;
     /// The process leaves. Stack, heap top and reductions stand in the context.
+    ///
+    /// # Safety
+    /// `cx` is the context that runs.
     unsafe fn leave(cx: *mut Cx, exit: Exit) -> Self::Out;
 }
 
@@ -93,6 +99,9 @@ pub(crate) fn outlined(
 
 /// Goes on at `next`, or leaves with what the context says if that is null. Stack, heap and reductions are taken from the context,
 /// where whoever chose `next` has left them.
+///
+/// # Safety
+/// As for the handler of the instruction at `next`.
 #[inline(always)]
 pub(crate) unsafe fn go_on<F: Flavour>(cx: *mut Cx, next: *const u64) -> F::Out {
     if next.is_null() {
@@ -103,6 +112,9 @@ pub(crate) unsafe fn go_on<F: Flavour>(cx: *mut Cx, next: *const u64) -> F::Out 
 
 /// Runs the code's own instruction at `pc`: once more, after it was made possible, or in the place of a breakpoint or of machine
 /// code, of which nothing is told or entered then.
+///
+/// # Safety
+/// As for the handler of the instruction of the code at `pc`.
 #[inline(always)]
 pub(crate) unsafe fn again<F: Flavour>(
     cx: *mut Cx,

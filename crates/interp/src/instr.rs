@@ -153,6 +153,8 @@ macro_rules! plain_kinds {
         $(impl Plain for kind::$k {
             const UNITS: usize = size_of::<$raw>() / 2;
             type Value = $v;
+            /// # Safety
+            /// The operand stands at `p`, as the loader packed it.
             #[inline(always)]
             unsafe fn read(p: *const u16) -> $v {
                 // SAFETY: by the contract.

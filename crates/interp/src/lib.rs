@@ -36,7 +36,10 @@ pub mod bits;
 mod bits_build;
 mod call;
 mod catch;
+mod chosen;
 pub mod compiled;
+#[cfg(debug_assertions)]
+mod contract;
 mod dispatch;
 pub mod exc;
 mod fast;
@@ -59,6 +62,7 @@ mod shortcuts;
 mod start;
 mod traced;
 
+pub use crate::chosen::Chosen;
 pub use crate::cx::{Exit, State};
 pub use crate::dispatch::{Interpreter, STEP, run};
 pub use crate::handler::Step;

@@ -61,6 +61,8 @@ unsafe fn line_breakpoint(cx: &mut Cx, pc: *const u64) -> *const u64 {
     to
 }
 
+/// # Safety
+/// As for handlers; the topmost frame is one that [`line_breakpoint`] has made.
 unsafe fn line_resume(cx: &mut Cx, _pc: *const u64) -> *const u64 {
     let mut at = cx.heap.stop.add(1);
     let mut i = 0;

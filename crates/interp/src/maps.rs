@@ -19,7 +19,7 @@ op! {
 /// Whether a word of a list is a constant that is the same term as another only if it is the same word.
 #[inline(always)]
 fn is_plain(word: u64) -> bool {
-    word & 3 == 3
+    purlin_term::word::is_immed_word(word)
 }
 
 /// Where that word stands among the keys of a small map.

@@ -13,6 +13,7 @@ use crate::cx::Cx;
 use crate::signal::receive;
 use crate::signal::send::deliver;
 use purlin_isa::ops::{Form, Op};
+use purlin_term::layout::TUPLE_FIRST;
 use purlin_term::{Term, am};
 
 op! {
@@ -45,7 +46,7 @@ const IS_TAGGED_TUPLE: u16 = number(Op::IsTaggedTuple, &[Form::L, Form::X, Form:
 
 const IS_TUPLE_OF_ARITY: u16 = number(Op::IsTupleOfArity, &[Form::L, Form::X, Form::Q]);
 
-/// Of a register and a constant.
+/// The variant that compares a register with a constant.
 const IS_EQ_EXACT: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::C]);
 
 const LOOP_REC_END: u16 = number(Op::LoopRecEnd, &[Form::L]);
@@ -106,7 +107,7 @@ fn walk(cx, pc, e, hp, reds) {
             let op = instr::IsTaggedTuple::<X>::at(test);
             let (w, tag) = (op.header(), op.tag());
             receive::walk(p, reds, |t| {
-                t.is_boxed() && (*t.ptr()).raw() == w && *t.ptr().add(1) == tag
+                t.is_boxed() && (*t.ptr()).raw() == w && *t.ptr().add(TUPLE_FIRST) == tag
             })
         }
         IS_TUPLE_OF_ARITY if ends_here => {
@@ -123,10 +124,10 @@ fn walk(cx, pc, e, hp, reds) {
                     .is_some_and(|c| !c.is_empty()) =>
         {
             let c = instr::IsEqExact::<X, C>::at(test).b().get(cx, e).ptr();
-            let (w, first) = ((*c).raw(), *c.add(1));
+            let (w, first) = ((*c).raw(), *c.add(TUPLE_FIRST));
             receive::walk(p, reds, |t| {
                 let same = |t: Term| t == first || !t.is_immed() || !first.is_immed();
-                t.is_boxed() && (*t.ptr()).raw() == w && same(*t.ptr().add(1))
+                t.is_boxed() && (*t.ptr()).raw() == w && same(*t.ptr().add(TUPLE_FIRST))
             })
         }
         // Any other code looks at each message itself.

@@ -89,6 +89,9 @@ unsafe fn bif_used_up(cx: &mut Cx, pc: *const u64, export: &Export) {
 }
 
 /// Err of a native, by kind. Arguments are in x still: `n` of them are live where it is called again.
+///
+/// # Safety
+/// As for the instruction at `pc`, which has called the native of `export` with the first `n` X registers and got `fail` for it.
 #[inline(never)]
 unsafe fn native_failed(
     cx: &mut Cx,
@@ -140,6 +143,9 @@ unsafe fn native_failed(
 }
 
 /// The stub of the native that the instruction at `pc` calls, if it is traced.
+///
+/// # Safety
+/// An instruction that calls a native stands at `pc`.
 #[inline(always)]
 unsafe fn detour(pc: *const u64) -> Option<*const u64> {
     if !crate::code::breakpoint::natives() {
@@ -191,10 +197,25 @@ unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
         After::Jump(to) => to,
         After::Trap(to) => {
             (cx.heap.stop as *mut u64).write(op.next() as u64);
-            to
+            trapped(cx, to)
         }
         After::Yield => go_on_later(cx, op.next()),
     }
+}
+
+/// Goes on at `to`, which a native has trapped to, in the next time slice if this one is used up: a native that traps to natives only
+/// meets no call of code where that would show.
+///
+/// # Safety
+/// `to` is code that takes what the native has left in the registers.
+unsafe fn trapped(cx: &mut Cx, to: *const u64) -> *const u64 {
+    if cx.reds > 0 || saved::goes_on(cx, None) {
+        return to;
+    }
+    cx.interp.pc = to;
+    cx.interp.live = cx.trap.argc;
+    cx.interp.exit = Exit::Yield;
+    std::ptr::null()
 }
 
 /// The time slice ends before the instruction at `pc`, to which a native has returned.
@@ -263,7 +284,7 @@ unsafe fn call_bif_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
         After::Jump(to) => to,
         After::Trap(to) => {
             (cx.heap.stop as *mut u64).write(op.next() as u64);
-            to
+            trapped(cx, to)
         }
         After::Yield => {
             cx.heap.stop = cx.heap.stop.add(op.frame() + 1);
@@ -293,7 +314,7 @@ unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
                 cx.heap.stop = cx.heap.stop.sub(1);
                 (cx.heap.stop as *mut u64).write(op.next() as u64);
             }
-            to
+            trapped(cx, to)
         }
         After::Yield => {
             let to = do_return(cx);
@@ -303,6 +324,9 @@ unsafe fn call_bif_only(cx: &mut Cx, pc: *const u64) -> *const u64 {
 }
 
 /// Raises for a native called by a `bif` op, or jumps to its label.
+///
+/// # Safety
+/// As for the instruction at `pc`, which has called the native of `x` with `args` and got `fail` for it.
 #[cold]
 unsafe fn bif_failed(
     cx: &mut Cx,

@@ -17,12 +17,16 @@ pub struct C;
 pub trait Src {
     /// Units it takes.
     const U: usize;
+    /// # Safety
+    /// The operand at `p` is of this form, in an instruction that runs; the register that it names holds a term.
     unsafe fn get(cx: *mut Cx, e: *mut Term, p: *const u16) -> Term;
 }
 /// A register that is written.
 pub trait Dst: Src {
     /// The mark in its unit where registers are told apart at run time.
     const MARK: u16;
+    /// # Safety
+    /// The operand at `p` is of this form, in an instruction that runs.
     unsafe fn set(cx: *mut Cx, e: *mut Term, p: *const u16, t: Term);
 }
 
@@ -63,6 +67,9 @@ impl Dst for Y {
 }
 
 /// A source that is told apart at run time.
+///
+/// # Safety
+/// `w` is a source of an instruction that runs, `e` the top of the stack; the register that it names holds a term.
 #[inline(always)]
 pub(crate) unsafe fn source(cx: *mut Cx, e: *mut Term, w: u64) -> Term {
     if codec::source::is_constant(w) {
@@ -77,6 +84,9 @@ pub(crate) unsafe fn source(cx: *mut Cx, e: *mut Term, w: u64) -> Term {
 }
 
 /// Writes the register of a source word.
+///
+/// # Safety
+/// `w` is a source of an instruction that runs, and names a register; `e` is the top of the stack.
 #[inline(always)]
 pub(crate) unsafe fn set_source(cx: *mut Cx, e: *mut Term, w: u64, t: Term) {
     let base = if codec::source::is_y(w) {
@@ -88,6 +98,9 @@ pub(crate) unsafe fn set_source(cx: *mut Cx, e: *mut Term, w: u64, t: Term) {
 }
 
 /// Writes a register told apart at run time.
+///
+/// # Safety
+/// `d` is a destination of an instruction that runs, `e` the top of the stack.
 #[inline(always)]
 unsafe fn set_dst(cx: *mut Cx, e: *mut Term, d: u16, t: Term) {
     let base = if codec::dest::is_y(d) {

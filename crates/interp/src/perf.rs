@@ -63,6 +63,9 @@ unsafe extern "C" {
 }
 
 /// The interpreter, by the calling convention of C. It uses no register but those of its arguments.
+///
+/// # Safety
+/// `cx` is a context, and as for [`run`].
 unsafe extern "C" fn enter(cx: *mut c_void, entry: *const u64) -> Exit {
     run(&mut *cx.cast::<Cx>(), entry)
 }
@@ -85,6 +88,9 @@ pub(crate) unsafe fn run_marked(cx: &mut Cx, entry: *const u64) -> Exit {
 }
 
 /// The mark of the function at `entry`, or, where a native goes on there, of the one that has called it; 0 if there is none.
+///
+/// # Safety
+/// As for [`run`].
 unsafe fn mark_of(cx: &Cx, entry: *const u64) -> u64 {
     let mark = code::mark_at(entry);
     if mark != 0 || cx.heap.stack_words() == 0 {

@@ -46,6 +46,9 @@ fn is_open(r: Record, open: Term) -> bool {
 }
 
 /// Goes on at the label of the instruction if it has one, or raises.
+///
+/// # Safety
+/// As for the instruction at `pc`, of which `label` is an operand.
 unsafe fn wrong(
     cx: &mut Cx,
     pc: *const u64,
@@ -72,6 +75,9 @@ fn of_field(cx: &mut Cx, d: Definition, key: Term) -> Term {
 }
 
 /// Puts the values of the `n` words of pairs that stand at `list` in their places.
+///
+/// # Safety
+/// There are `n` words of pairs at `list`, of an instruction that runs: its registers hold terms.
 unsafe fn fill(
     cx: &mut Cx,
     d: Definition,
@@ -94,6 +100,9 @@ unsafe fn fill(
 }
 
 /// A new record of what `made` says (see `Env::record`), with the pairs of the instruction.
+///
+/// # Safety
+/// As for [`fill`]; `made` is a term of the process.
 unsafe fn make<'a>(
     cx: &mut Cx,
     made: Term,

@@ -25,6 +25,9 @@ pub(crate) unsafe fn collect_after(cx: *mut Cx, live: usize, also: Also) {
 }
 
 /// As [`collect_after`], and also if fewer than `need` words are free, as the op promises them to those that follow.
+///
+/// # Safety
+/// As for [`collect_after`].
 #[inline(always)]
 pub(crate) unsafe fn collect_for(cx: *mut Cx, need: usize, live: usize, also: Also) {
     if (*cx).heap.gc_wanted || (*cx).heap.free_words() < need {
@@ -32,6 +35,8 @@ pub(crate) unsafe fn collect_for(cx: *mut Cx, need: usize, live: usize, also: Al
     }
 }
 
+/// # Safety
+/// As for [`collect_after`].
 #[cold]
 #[inline(never)]
 unsafe fn collect_with(cx: *mut Cx, need: usize, live: usize, also: Also) {

@@ -6,6 +6,7 @@ use super::instr;
 use super::operands::{Dst, Src};
 use crate::code::breakpoint;
 use purlin_isa::ops::COMPARISONS;
+use purlin_term::layout::{CONS_TAIL, TUPLE_FIRST};
 use purlin_term::word::{Subtag, header, header_arity, header_kind};
 use purlin_term::{Term, am, map};
 
@@ -15,12 +16,15 @@ const BIF2: usize = instr::Bif2::WORDS;
 const CALL_BIF: usize = instr::CallBif::WORDS;
 
 /// The header of a boxed term; 1, which is none, for others.
+///
+/// # Safety
+/// `t` is a term of the process.
 #[inline(always)]
 unsafe fn header_of(t: Term) -> u64 {
     if t.is_boxed() { (*t.ptr()).raw() } else { 1 }
 }
 #[inline(always)]
-unsafe fn is_tuple_header(w: u64) -> bool {
+fn is_tuple_header(w: u64) -> bool {
     header_kind(w) == header(Subtag::Tuple, 0)
 }
 
@@ -41,7 +45,7 @@ macro_rules! shortcuts {
 }
 shortcuts! {
     op_fast_hd = FastHd |cx, t| t.is_list_ptr().then(|| *t.ptr());
-    op_fast_tl = FastTl |cx, t| t.is_list_ptr().then(|| *t.ptr().add(1));
+    op_fast_tl = FastTl |cx, t| t.is_list_ptr().then(|| *t.ptr().add(CONS_TAIL));
     op_fast_tuple_size = FastTupleSize |cx, t| {
         let w = header_of(t);
         is_tuple_header(w).then(|| Term::small(header_arity(w) as i64))
@@ -62,12 +66,14 @@ fn byte_size(t: Term) -> Option<Term> {
 fn map_size(t: Term) -> Option<Term> {
     t.is_map().then(|| Term::small(map::size(t) as i64))
 }
+/// # Safety
+/// `t` is a term of the process.
 #[inline(always)]
 unsafe fn length(mut t: Term) -> Option<Term> {
     let mut n = 0;
     // Long lists are counted by the native, which counts reductions.
     while t.is_list_ptr() && n < 256 {
-        t = *t.ptr().add(1);
+        t = *t.ptr().add(CONS_TAIL);
         n += 1;
     }
     t.is_nil().then(|| Term::small(n))
@@ -93,7 +99,7 @@ op!(op_fast_element_of = FastElementOf<A: Src, B: Src, D: Dst>(cx, pc, e, hp, re
         // Numbers below 1 are large ones without a sign.
         let i = (i.small_value() as usize).wrapping_sub(1);
         if i < header_arity(w) {
-            op.dst().set(cx, e, *t.ptr().add(1 + i));
+            op.dst().set(cx, e, *t.ptr().add(TUPLE_FIRST + i));
             go!(cx, op.next().add(BIF2), e, hp, reds)
         }
     }

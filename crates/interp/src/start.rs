@@ -3,11 +3,9 @@
 use super::apply::{MOST_APPLIED, i_apply};
 use super::handler::op;
 use super::{Exit, exc};
-use crate::collect::Collect;
-use crate::collect::{Also, Sweep};
-
 use crate::code;
 use crate::code::entry::{APPLY_LIVE, push_bottom};
+use crate::collect::compact;
 use crate::cx::Cx;
 use purlin_term::am;
 
@@ -37,16 +35,32 @@ unsafe fn hibernate(cx: &mut Cx, pc: *const u64) -> *const u64 {
     }
     cx.reds -= 1;
     push_bottom(&mut cx.heap);
-    if !has_message(cx) {
-        cx.collect(0, APPLY_LIVE, Also::NONE, Sweep::Exact);
+    if !has_message(cx) && compact::hibernates(cx, APPLY_LIVE) {
+        return give_way(cx);
     }
     hibernated(cx, code::stubs().hibernated.as_ptr())
+}
+
+/// Goes on with [`hibernated`] when others have had their turn.
+///
+/// # Safety
+/// The process is at its bottom frame, with what is to be called in its registers.
+unsafe fn give_way(cx: &mut Cx) -> *const u64 {
+    purlin_kernel::sched::lets_pass();
+    cx.interp.pc = code::stubs().hibernated.as_ptr();
+    cx.interp.live = APPLY_LIVE;
+    cx.interp.exit = Exit::Yield;
+    std::ptr::null()
 }
 
 /// Waits until there is a message, then calls what [`hibernate`] was told to.
 unsafe fn hibernated(cx: &mut Cx, pc: *const u64) -> *const u64 {
     if has_message(cx) {
+        compact::stays_awake(cx.process());
         return i_apply(cx, pc);
+    }
+    if compact::is_asked_again(cx.process()) && compact::hibernates(cx, APPLY_LIVE) {
+        return give_way(cx);
     }
     cx.interp.pc = pc;
     cx.interp.exit = Exit::Wait;

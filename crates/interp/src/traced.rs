@@ -82,6 +82,9 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> Onward {
 }
 
 /// The debugger runs a function in the place of its code: its arguments go to the error handler.
+///
+/// # Safety
+/// As for the first instruction of the function `m:f/arity`, whose arguments are in x.
 unsafe fn handled(cx: &mut Cx, m: Term, f: Term, arity: usize) -> *const u64 {
     let target = code::export(super::call::error_handler_of(cx), am::BREAKPOINT, 3);
     let args = args_list(cx, arity);
@@ -93,6 +96,9 @@ unsafe fn handled(cx: &mut Cx, m: Term, f: Term, arity: usize) -> *const u64 {
 }
 
 /// Whether one of the frames of trace at the top of the stack is of that kind, and for that tracer: the last two `words`.
+///
+/// # Safety
+/// `at` is the top of a stack that is in order, and has at least the slot of a return address.
 unsafe fn has_frame(mut at: *mut Term, words: &[Term; FRAME_WORDS - 1]) -> bool {
     while let Some(n) = frame_words(*(at as *const u64)) {
         if n == FRAME_WORDS && *at.add(4) == words[3] && *at.add(5) == words[4] {
@@ -104,6 +110,9 @@ unsafe fn has_frame(mut at: *mut Term, words: &[Term; FRAME_WORDS - 1]) -> bool 
 }
 
 /// Whether one of the frames of trace at the top of the stack measures for `whom`.
+///
+/// # Safety
+/// As for [`has_frame`].
 unsafe fn is_timed(mut at: *mut Term, whom: Term) -> bool {
     while let Some(n) = frame_words(*(at as *const u64)) {
         if n == TIME_WORDS && *at.add(2) == whom {
@@ -122,6 +131,9 @@ pub(super) unsafe fn again(cx: &mut Cx, pc: *const u64) {
 }
 
 /// Where a call of that native goes if it is traced: the stub of its export.
+///
+/// # Safety
+/// The export leads to a native: its stub has an instruction.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn traced_native(export: &Export) -> Option<*const u64> {
@@ -130,11 +142,17 @@ pub(super) unsafe fn traced_native(export: &Export) -> Option<*const u64> {
 }
 
 /// Puts the frame of a call that is told between those of the function that is called with `live` arguments and its caller.
+///
+/// # Safety
+/// As for [`push`]; the words are what `op_return_trace` reads.
 unsafe fn push_frame(cx: &mut Cx, live: usize, words: [Term; FRAME_WORDS - 1]) {
     push(cx, live, code::stubs().return_trace.as_ptr(), words);
 }
 
 /// Has so many words free on the stack, where `live` X registers hold terms.
+///
+/// # Safety
+/// As for a collection with `live` registers.
 unsafe fn room(cx: &mut Cx, words: usize, live: usize) {
     if cx.heap.free_words() < words + cx.heap.stack_reserve + live {
         collect(cx, words + live, live);
@@ -142,6 +160,9 @@ unsafe fn room(cx: &mut Cx, words: usize, live: usize) {
 }
 
 /// The same for a frame that begins with `stub`.
+///
+/// # Safety
+/// As for a collection with `live` registers; `stub` is the instruction that reads the words and drops the frame.
 unsafe fn push<const N: usize>(cx: &mut Cx, live: usize, stub: *const u64, words: [Term; N]) {
     room(cx, 1 + N, live);
     let at = cx.heap.stop.sub(1 + N);
@@ -157,6 +178,8 @@ op! {
     op_return_time => return_time;
 }
 
+/// # Safety
+/// As for handlers; the topmost frame is one that [`push`] made for this stub.
 unsafe fn return_time(cx: &mut Cx, _pc: *const u64) -> *const u64 {
     let at = cx.heap.stop;
     sink().measured(cx, [*at.add(1), *at.add(2)]);
@@ -167,6 +190,8 @@ unsafe fn return_time(cx: &mut Cx, _pc: *const u64) -> *const u64 {
     to as *const u64
 }
 
+/// # Safety
+/// As for handlers; the topmost frame is one that [`push`] made for this stub.
 unsafe fn return_trace(cx: &mut Cx, _pc: *const u64) -> *const u64 {
     let at = cx.heap.stop;
     let frame = [*at.add(1), *at.add(2), *at.add(3), *at.add(4), *at.add(5)];

@@ -28,6 +28,7 @@ struct Counted;
 impl Counted {
     fn take() -> Option<Counted> {
         let counted = Counted;
+        purlin_kernel::os::single::OUTSIDE.fetch_add(1, Ordering::AcqRel);
         // Refused, it is taken back by its end.
         (THREADS.fetch_add(1, Ordering::Relaxed) < MOST).then_some(counted)
     }
@@ -36,6 +37,7 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         THREADS.fetch_sub(1, Ordering::Relaxed);
+        purlin_kernel::os::single::OUTSIDE.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -50,11 +50,11 @@ struct Held {
     done: usize,
 }
 
-/// What is not gathered yet of a list that belongs to whoever has this.
+/// The part of a list that is not gathered yet; it belongs to whoever has this.
 pub(crate) struct Remainder {
     walk: IoWalk,
     held: Option<Held>,
-    /// What the walk is in.
+    /// The list that the walk is in.
     _list: OwnedTerm,
 }
 
@@ -86,7 +86,7 @@ struct Room {
     /// The parts, as the kernel gets them. The base of a merged one is its offset in the scratch block until the batch is
     /// complete.
     parts: Vec<libc::iovec>,
-    /// Of each part, the binary that it is; nil: it is merged.
+    /// The binary that each part is; nil: it is merged.
     terms: Vec<Term>,
     /// The merged parts.
     merged: Vec<u32>,

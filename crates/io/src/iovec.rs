@@ -1,8 +1,9 @@
 //! `iolist_to_iovec/1`: an I/O list as the parts that are written.
 
 use super::reschedule::dirty_if_large;
-use crate::cx::{BifResult, Cx, Fail};
+use crate::cx::{BifResult, Fail};
 use crate::{bifs, code, lazy_atoms};
+use purlin_native::cx::Env;
 use purlin_term::iolist::*;
 use purlin_term::layout::Bits;
 use purlin_term::release::{self, LARGE_PARTS_ALONE};
@@ -30,7 +31,7 @@ impl Merged {
             room: 0,
         }
     }
-    fn reserve(&mut self, cx: &mut Cx, n: usize, out: &mut Vec<Term>) {
+    fn reserve(&mut self, cx: &mut Env, n: usize, out: &mut Vec<Term>) {
         let all = self.bytes.len() + n;
         if all <= self.room {
             return;
@@ -43,7 +44,7 @@ impl Merged {
             r => all.max(2 * r),
         };
     }
-    fn flush(&mut self, cx: &mut Cx, out: &mut Vec<Term>) {
+    fn flush(&mut self, cx: &mut Env, out: &mut Vec<Term>) {
         if !self.bytes.is_empty() {
             out.push(cx.binary(&self.bytes));
             self.bytes.clear();
@@ -56,7 +57,7 @@ lazy_atoms! {
     prim_file = "prim_file";
 }
 
-fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn iolist_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     if let Some(b) = t.as_bits() {
         return match b.bit_len {
             0 => Ok(NIL),
@@ -123,7 +124,7 @@ fn iolist_to_iovec_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 }
 
 /// The parts of a list where large ones stay by themselves, and all others between two of those are joined.
-fn parted(cx: &mut Cx, t: Term) -> BifResult {
+fn parted(cx: &mut Env, t: Term) -> BifResult {
     /// Bytes of the largest part that is joined with others.
     const JOINED: usize = 512;
     // A list of one is its own vector.
@@ -138,7 +139,7 @@ fn parted(cx: &mut Cx, t: Term) -> BifResult {
     }
     let mut out: Vec<Term> = Vec::new();
     let mut joined: Vec<u8> = Vec::new();
-    let flush = |cx: &mut Cx, joined: &mut Vec<u8>, out: &mut Vec<Term>| {
+    let flush = |cx: &mut Env, joined: &mut Vec<u8>, out: &mut Vec<Term>| {
         if !joined.is_empty() {
             out.push(cx.binary(joined));
             joined.clear();

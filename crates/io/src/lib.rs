@@ -4,20 +4,19 @@
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod blocking;
-pub mod decode_packet;
+pub mod file;
 pub mod gather;
-mod here;
+pub mod inside;
 mod iovec;
-pub(crate) mod os;
-pub mod os_signals;
-pub mod packet;
+pub mod net;
+pub mod os;
 pub mod port;
-pub mod prim_file;
-pub mod prim_file_names;
-pub mod prim_net;
-pub mod prim_tty;
-pub mod socket;
-mod terminfo;
+pub mod terminal;
+
+pub use file::{prim_file, prim_file_names};
+pub use net::{prim_net, socket};
+pub use os::signals as os_signals;
+pub use terminal::prim_tty;
 
 use purlin_kernel::{
     accounts, code, cx, events, filename, halt, msacc, options, osenv, poll, posix, process,
@@ -29,7 +28,7 @@ use purlin_term::{iolist, sync};
 
 /// The tables of natives here.
 pub const TABLES: &[&[Bif]] = &[
-    decode_packet::BIFS,
+    net::decode_packet::BIFS,
     iovec::BIFS,
     prim_file::BIFS,
     prim_file_names::BIFS,

@@ -23,7 +23,7 @@ pub mod flags {
 /// of the segment in the source.
 pub const SEGMENT_WORDS: usize = 5;
 
-/// What a segment's value and size are.
+/// The kind of a segment's value and size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
     /// Both are read, as sources.
@@ -93,7 +93,7 @@ impl Segment {
         let (value, size) = (self.value.source_word(), self.size.source_word());
         [self.kind, self.unit, flags, value, size]
     }
-    /// What it reads.
+    /// The values that it reads.
     pub fn reads(&self) -> impl Iterator<Item = Value> + use<> {
         [self.value, self.size]
             .into_iter()

@@ -6,7 +6,7 @@
 
 use crate::bits::{Command, SEGMENT_WORDS, Segment};
 use crate::contract::{Part, PartArg};
-use crate::ops::{Form, Kind, List, Op, SpecOp, lookup, words};
+use crate::ops::{Form, Kind, List, Op, SpecOp};
 
 /// An operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,23 +53,28 @@ impl Value {
         }
     }
     /// The form that it takes as an operand of that kind; `None` if it can't be one.
-    pub fn form(self, kind: Kind) -> Option<Form> {
+    #[inline]
+    pub const fn form(self, kind: Kind) -> Option<Form> {
+        // Loading a module asks this of each operand: the forms of a kind are one, or those that registers and constants have.
         let forms = kind.forms();
-        let fits = |f: &Form| {
-            matches!(
-                (f, self),
-                (Form::X, Value::X(_))
-                    | (Form::Y, Value::Y(_))
-                    | (Form::C, Value::C(_))
-                    | (Form::D, Value::X(_) | Value::Y(_))
-                    | (Form::S, Value::X(_) | Value::Y(_) | Value::C(_))
-                    | (Form::L, Value::L(_))
-                    | (Form::H | Form::W | Form::Q, Value::N(_))
-            )
+        let own = match (forms[0], self) {
+            (Form::D | Form::S, Value::X(_) | Value::Y(_)) => return Some(forms[0]),
+            (Form::S, Value::C(_)) => return Some(Form::S),
+            (Form::L, Value::L(_)) => return Some(Form::L),
+            (Form::H | Form::W | Form::Q, Value::N(_)) => return Some(forms[0]),
+            (Form::X, Value::X(_)) => 0,
+            (Form::X, Value::Y(_)) => 1,
+            (Form::X, Value::C(_)) => 2,
+            _ => return None,
         };
-        forms.iter().copied().find(fits)
+        if own < forms.len() {
+            Some(forms[own])
+        } else {
+            None
+        }
     }
     /// The bits of an operand of that form. `None`: it is too large for its place.
+    #[inline]
     fn bits(self, form: Form) -> Option<u64> {
         let bits = match (form, self) {
             (Form::X, Value::X(n)) => u64::from(n) * 8,
@@ -133,7 +138,7 @@ pub mod source {
 /// Words of form D: the offset of a register, which is a multiple of 8, with a mark for Y registers.
 pub mod dest {
     pub(super) const Y: u64 = 1;
-    /// What the offset of an X register and of a Y register are marked with.
+    /// The mark on the offset of an X register, and of a Y register.
     pub const MARK_X: u16 = 0;
     pub const MARK_Y: u16 = Y as u16;
 
@@ -157,6 +162,12 @@ const _: () = {
         i += 1;
     }
 };
+
+/// Words of an instruction with operands of the largest form, and one more.
+const MOST_WORDS: usize = MOST_OPERANDS + 2;
+
+// A variant's number counts forms as they stand in `Form`.
+const _: () = assert!(Form::Y as u8 == Form::X as u8 + 1 && Form::C as u8 == Form::X as u8 + 2);
 
 /// Operands of an instruction, in the order of its row.
 #[derive(Clone, Copy)]
@@ -209,38 +220,40 @@ pub fn pack(
     mut label: impl FnMut(usize, i32),
 ) -> Result<(), Unfit> {
     let row = op.row();
-    let mut forms = [Form::H; MOST_OPERANDS];
     if row.operands.len() != operands.len() {
         return Err(Unfit::Form);
     }
-    for ((o, v), f) in row.operands.iter().zip(operands).zip(&mut forms) {
-        *f = v.form(o.kind).ok_or(Unfit::Form)?;
-    }
-    let forms = &forms[..operands.len()];
-    let number = op.variant(forms).ok_or(Unfit::Form)?;
     let at = out.len();
-    out.resize(at + words(forms), 0);
-    let mut unit = at * 4;
-    let mut result = Ok(());
-    let mut put = |unit: &mut usize, units: usize, bits: u64| {
-        for i in 0..units {
-            out[*unit / 4] |= (bits >> (16 * i) & 0xFFFF) << (16 * (*unit % 4));
-            *unit += 1;
+    // The number is put in at the end: it follows from the forms, the first operand's varying slowest.
+    let (mut variant, mut unit, mut result) = (0, 1, Ok(()));
+    let mut words = [0u64; MOST_WORDS];
+    for (o, &v) in row.operands.iter().zip(operands) {
+        let Some(form) = v.form(o.kind) else {
+            return Err(Unfit::Form);
+        };
+        let forms = o.kind.forms();
+        if forms.len() > 1 {
+            variant = variant * forms.len() + (form as usize - forms[0] as usize);
         }
-    };
-    put(&mut unit, 1, u64::from(number));
-    for (&v, &f) in operands.iter().zip(forms) {
-        if let Value::L(n) = v
-            && n != 0
-        {
-            label(unit, n);
-        }
-        let bits = v.bits(f).unwrap_or_else(|| {
+        let bits = v.bits(form).unwrap_or_else(|| {
             result = Err(Unfit::Size);
             0
         });
-        put(&mut unit, f.units(), bits);
+        if let Value::L(n) = v
+            && n != 0
+        {
+            label(at * 4 + unit, n);
+        }
+        // It may begin in one word and end in the next.
+        let shift = unit % 4 * 16;
+        words[unit / 4] |= bits << shift;
+        if shift != 0 {
+            words[unit / 4 + 1] |= bits >> (64 - shift);
+        }
+        unit += form.units();
     }
+    words[0] |= u64::from(crate::ops::BASE[op as usize]) + variant as u64;
+    out.extend_from_slice(&words[..unit.div_ceil(4)]);
     result
 }
 
@@ -447,15 +460,10 @@ impl Members {
     }
 }
 
-/// Row and variant of an instruction's number.
-pub fn row_of(number: u16) -> Option<(&'static SpecOp, usize)> {
-    lookup(number)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::{OPS, VARIANTS};
+    use crate::ops::{OPS, VARIANTS, lookup};
 
     fn sample(form: Form, i: u32) -> Value {
         match form {

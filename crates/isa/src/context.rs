@@ -11,12 +11,15 @@ macro_rules! for_each_field {
             stop = heap.stop "top of the stack: slot 0 of the topmost frame";
             gc_wanted = heap.gc_wanted "a byte: a collection is wanted at the next op that may make one";
             reds = reds "reductions left, 64 bits with a sign";
+            off_heap_bytes = heap.off_heap.bytes "how many bytes outside the heap its objects refer to";
+            vheap_bytes = heap.vheap_bytes "how many there may be before a collection";
             bif_pc = bif_pc "the instruction that may collect or fail, for the accounts";
             interp_pc = interp.pc "where to resume";
             interp_live = interp.live "how many X registers hold terms there";
             interp_exit = interp.exit "a byte: why code stopped to run";
             machine_base = machine_base "the machine's stack pointer where compiled code was entered";
             returns = returns "address of the table of return points";
+            chaos = chaos "instructions until code leaves by chance, 64 bits with a sign";
         }
     };
 }

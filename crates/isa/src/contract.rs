@@ -1,4 +1,4 @@
-//! What an op does beside what its operands show, as data: see the rows of [`crate::ops`].
+//! The contract of an op, as data: all that its operands don't show. See the rows of [`crate::ops`].
 //!
 //! A row says what one op by itself does. An op that does the work of several says only which they are ([`Part`]), and what
 //! it does follows from them: nothing is written twice.
@@ -47,11 +47,13 @@ pub enum Makes {
     List(u8),
     /// So many, and as many as operand `size` says, at most.
     Size(u8),
-    /// What it needs; nothing is left of what was reserved.
+    /// As much as it needs; nothing is left of what was reserved.
     Rest,
+    /// None: it may give back what the copy of a message has taken, which nobody refers to any more.
+    Back,
 }
 
-/// What it does to the frame; operand `frame`, or `n`, is the number of Y registers.
+/// The change of the frame; operand `frame`, or `n`, is the number of Y registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stack {
     Same,
@@ -61,6 +63,8 @@ pub enum Stack {
     Pop,
     /// The first Y registers of the frame are dropped.
     Trim,
+    /// It is changed in another way, and control leaves the function.
+    Other,
 }
 
 /// Where an operand of a part comes from. Operands of the whole are told by their index.
@@ -87,7 +91,7 @@ pub struct Part {
     pub args: &'static [PartArg],
 }
 
-/// What the rows say of an op beside operands and effects.
+/// The contract of an op: what its row says beside operands and effects.
 #[derive(Clone, Copy, Debug)]
 pub struct Contract {
     /// X registers that are read.
@@ -269,19 +273,37 @@ const RANGES: [(u8, u8); OPS.len()] = {
     out
 };
 
-static JOINS: [Option<Join>; MOST_JOINS] = ALL_JOINS.0;
+static JOINS: [Join; ALL_JOINS.1] = {
+    let (all, n) = &ALL_JOINS;
+    let Some(mut join) = all[0] else {
+        panic!("no op has parts");
+    };
+    let mut out = [join; ALL_JOINS.1];
+    let mut i = 0;
+    while i < *n {
+        if let Some(j) = all[i] {
+            join = j;
+        }
+        out[i] = join;
+        i += 1;
+    }
+    out
+};
+
+static RANGE_OF: [(u8, u8); OPS.len()] = RANGES;
 
 /// The joins that begin with an op.
 #[inline]
-pub fn joins(first: Op) -> impl Iterator<Item = &'static Join> {
-    let (from, to) = RANGES[first as usize];
-    JOINS[from as usize..to as usize].iter().flatten()
+pub fn joins(first: Op) -> &'static [Join] {
+    let (from, to) = RANGE_OF[first as usize];
+    &JOINS[from as usize..to as usize]
 }
 
 /// The join that gives `whole` and ends in `second`.
 pub fn join_of(whole: Op, second: Op) -> Option<&'static Join> {
-    let mut all = JOINS.iter().flatten();
-    all.find(|j| j.whole == whole && j.second == second)
+    JOINS
+        .iter()
+        .find(|j| j.whole == whole && j.second == second)
 }
 
 impl SpecOp {
@@ -364,9 +386,8 @@ mod tests {
     #[test]
     fn each_op_of_parts_is_made_of_two() {
         for row in OPS.iter().filter(|r| r.is_fused()) {
-            let all: Vec<_> = JOINS.iter().flatten().collect();
             assert!(
-                all.iter().any(|j| j.whole.row().name == row.name),
+                JOINS.iter().any(|j| j.whole.row().name == row.name),
                 "{}",
                 row.name
             );
@@ -386,7 +407,7 @@ mod tests {
             if let Makes::List(_) = c.makes {
                 assert!(row.list.is_some(), "{}", row.name);
             }
-            if c.stack != Stack::Same {
+            if !matches!(c.stack, Stack::Same | Stack::Other) {
                 assert!(row.frame().is_some(), "{}", row.name);
             }
             // What lasts is said by the operand, or by the row, never by both; and said of each op that collects.

@@ -5,7 +5,8 @@
 //! Each helper gets the context first, and follows the platform's convention for C. It doesn't unwind: a panic ends the program.
 //! Before the call all registers of compiled code stand in the context ([`crate::context`]): the X registers, the stack's top, the
 //! heap's top, the reductions. After it they are taken from the context again. What else a helper may do its effects say:
-//! * `pure`: it only looks at the terms that it is given. Of the registers none but X0 to X5 are stored, and none are taken anew.
+//! * `pure`: it looks at the terms that it is given, and writes where it is told to; it takes nothing of the heap. Of the registers
+//!   none but X0 to X5 are stored, and none are taken anew.
 //! * `makes`: it may make terms and use reductions.
 //! * `collects`: terms may have moved, so every term in a machine register is stale. The X registers below the number that it is
 //!   given and the Y registers are led on. It looks at the stack, so slot 0 of the topmost frame is 0 or the address to return to,
@@ -51,11 +52,15 @@ macro_rules! for_each_helper {
     ($m:ident) => {
         $m! {
             room(pc: Pc, what: Number) -> Nothing [collects] "makes room for the words in the low half of `what`, for the instruction at `pc`, with as many X registers live as the high half says";
-            arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of the operation on integers whose number is in the low byte of `what`, with as many X registers live as the rest says; no value where it fails";
+            arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of the operation on integers whose number is in the low byte of `what`, with as many X registers live as bits 8 to 31 say; the high half is the X register that gets the result, from 1, or 0; no value where it fails";
             less(a: Term, b: Term) -> Truth [pure] "whether `a < b`";
             equal(a: Term, b: Term) -> Truth [pure] "whether `a == b`";
             same(a: Term, b: Term) -> Truth [pure] "whether `a =:= b`";
             map_get(map: Term, key: Term) -> Term [pure] "the value of the key, or no value; what is no map has no keys";
+            make_fun(place: Number, entry: Number) -> Nothing [pure] "writes a fun of the entry at the place, where word 3 counts the words of its environment, but for that";
+            utf8(context: Term) -> Term [pure] "the character of UTF-8 where the match context stands, which goes on behind it; no value where it takes a closer look";
+            put_utf8(to: Number, character: Term) -> Number [pure] "writes the character in UTF-8, up to four bytes; where it ends, or 0 if it is none";
+            put_bytes(to: Number, binary: Term, limit: Number) -> Number [pure] "writes all bytes of the binary; where they end, or 0 if that would be behind the limit";
         }
     };
 }

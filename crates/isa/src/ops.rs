@@ -28,7 +28,7 @@
 //! | `looks` | it looks at the stack itself, though none of the above happens |
 //!
 //! # Contract
-//! What a row says behind the effects, see [`crate::contract`]: X registers that are read and written though no operand names
+//! A row says behind the effects (see [`crate::contract`]): X registers that are read and written though no operand names
 //! them (`reads`, `writes`), how many hold something behind it (`keeps`), what it takes of the heap that was reserved (`makes`),
 //! what becomes of the frame (`stack`), an instruction that it may step over (`skips`), the ops that it does the work of (`parts`).
 //!
@@ -185,7 +185,7 @@ pub struct SpecOp {
     /// The list behind it.
     pub list: Option<List>,
     pub effects: Effects,
-    /// What it does beside what operands and effects show.
+    /// Its contract: all that operands and effects don't show.
     pub contract: Contract,
     pub doc: &'static str,
 }
@@ -313,19 +313,19 @@ macro_rules! for_each_specific_op {
             IApplyFunLast i_apply_fun_last {frame: Frame} [fails yields calls ends] reads(First 2) writes(All) stack(Pop) "drop frame; as i_apply_fun";
             Jump jump {to: Label} [ends] "pc = label";
             FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] reads(Arity 0) "raise function_clause: module, function, arity; the machine code of the function that follows, or what stands for it";
-            ErrorHandler error_handler {export: Export} [collects fails calls ends] reads(Given) writes(First 3) "call error_handler:undefined_function for export";
-            ProcessExit process_exit {} [yields ends] "the process ends, reason normal";
-            Nif nif {slot: Slot} [collects fails yields calls] reads(Given) writes(All) "return what the function of a native library in the slot gives, if there is one";
+            ErrorHandler error_handler {export: Export} [collects fails calls ends] stack(Other) reads(Given) writes(First 3) "call error_handler:undefined_function for export";
+            ProcessExit process_exit {} [yields ends] stack(Other) "the process ends, reason normal";
+            Nif nif {slot: Slot} [collects fails yields calls] stack(Other) reads(Given) writes(All) "return what the function of a native library in the slot gives, if there is one";
             IApplyFun i_apply_fun {} [fails yields calls ends] reads(First 2) writes(All) "tail call fun x0 with arguments in list x1";
-            Breakpoint breakpoint {} [collects fails yields calls ends] reads(Given) writes(All) "the function that starts here is traced; the operands are of the op that was replaced";
-            EnterCompiled enter_compiled {} [collects fails yields calls ends] reads(Given) writes(All) "the machine code of the function that starts here runs; the operands are of the op that was replaced";
-            ReturnTrace return_trace {} [collects ends] reads(First 1) "a traced call has returned: tell it; drop its frame; return";
-            ReturnTime return_time {} [collects ends] reads(First 1) "a call that is measured has returned: note it; drop its frame; return";
+            Breakpoint breakpoint {} [collects fails yields calls ends] stack(Other) reads(Given) writes(All) "the function that starts here is traced; the operands are of the op that was replaced";
+            EnterCompiled enter_compiled {} [collects fails yields calls ends] stack(Other) reads(Given) writes(All) "the machine code of the function that starts here runs; the operands are of the op that was replaced";
+            ReturnTrace return_trace {} [collects ends] stack(Other) reads(First 1) "a traced call has returned: tell it; drop its frame; return";
+            ReturnTime return_time {} [collects ends] stack(Other) reads(First 1) "a call that is measured has returned: note it; drop its frame; return";
             DebugLine debug_line {live: Live} [] "a line begins, which may get a breakpoint; live, for that";
-            LineBreakpoint line_breakpoint {live: Live} [collects calls] writes(First 4) "a line with a breakpoint begins: call erts_internal:breakpoint/4, behind a frame that keeps live";
-            LineResume line_resume {} [ends] writes(All) "what the breakpoint of a line called has returned: live from its frame; drop that; go on behind it";
-            Hibernate hibernate {} [collects fails yields calls ends] reads(First 3) "drop stack, shrink heap, then as hibernated";
-            Hibernated hibernated {} [collects fails yields calls ends] reads(First 3) writes(All) "wait for a message, then tail call x0:x1 with arguments in list x2";
+            LineBreakpoint line_breakpoint {live: Live} [collects calls] stack(Other) writes(First 4) "a line with a breakpoint begins: call erts_internal:breakpoint/4, behind a frame that keeps live";
+            LineResume line_resume {} [ends] stack(Other) writes(All) "what the breakpoint of a line called has returned: live from its frame; drop that; go on behind it";
+            Hibernate hibernate {} [collects fails yields calls ends] stack(Other) reads(First 3) "drop stack, shrink heap, then as hibernated";
+            Hibernated hibernated {} [collects fails yields calls ends] stack(Other) reads(First 3) writes(All) "wait for a message, then tail call x0:x1 with arguments in list x2";
             // Lists and tuples.
             GetList get_list {src: Read, hd: Write, tl: Write} [] "hd, tl = src";
             IsNonemptyGetList is_nonempty_get_list {fail: Label, src: Read, hd: Write, tl: Write} [] parts(IsNonemptyList(fail, src) GetList(src, hd, tl)) "else jump; hd, tl = src";
@@ -430,7 +430,7 @@ macro_rules! for_each_specific_op {
             // Messages.
             Send send {} [collects fails yields calls] reads(First 2) writes(First 1) keeps(1) "x0 ! x1";
             LoopRec loop_rec {fail: Label, dst: Dest} [collects yields] keeps(0) "dst = current message, else jump";
-            LoopRecEnd loop_rec_end {to: Label} [yields ends] keeps(0) "go on to the next message";
+            LoopRecEnd loop_rec_end {to: Label} [yields ends] keeps(0) makes(Back) "go on to the next message";
             RemoveMessage remove_message {} [looks] "take the current message out";
             Wait wait {to: Label} [yields ends] keeps(0) "wait for a message";
             WaitTimeout wait_timeout {to: Label, time: Source} [fails yields] keeps(0) "wait for a message or a time";

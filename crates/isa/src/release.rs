@@ -93,7 +93,7 @@ pub const REUSE_OF_PORTS: Feature = since(26);
 pub const READ_AHEAD: Feature = since(27);
 /// `open_port` opens a file by its name.
 pub const PORTS_ON_FILES: Feature = before(27);
-/// What others wrote and the emulator has in it can be asked for.
+/// Embedded third-party components can be listed.
 pub const EMBEDDED_TOLD: Feature = since(28);
 /// `-S` on the command line hands all that follows to a function; `-extra` ends what stands before it like any other source of
 /// arguments; `-detached` is shown to `init`.
@@ -136,7 +136,7 @@ pub const OTHER_RELEASE_ADVISED: Feature = since(27);
 pub const DICTIONARY_CHECKSUMS_UNSIGNED: Feature = since(27);
 /// Zeros may end the lines that a regular expression sees (`{newline, nul}`).
 pub const NUL_ENDS_LINES: Feature = since(28);
-/// What is searched for in an empty binary must be a pattern. Before, nobody looked at it.
+/// A search in an empty binary needs a pattern. Before, nobody looked at it.
 pub const EMPTY_SUBJECTS_NEED_PATTERNS: Feature = since(27);
 /// A part of at most 64 bytes is a copy: nobody sees that it refers to the whole.
 pub const SMALL_PARTS_COPIED: Feature = since(27);
@@ -196,7 +196,7 @@ pub const ETS_MAPS_LOOKED_UP: Feature = before(27);
 pub const BAGS_FROM_BEHIND: Feature = between(23, 26);
 /// Module `socket` tells more of itself; `{tcp, keepcnt}` and its like; how many bytes there are to be read.
 pub const MORE_OF_SOCKETS: Feature = since(27);
-/// Of a socket that listens and the one that it accepts, the latter is connected.
+/// An accepted socket is connected, and not the one that listens.
 pub const ACCEPTED_CONNECTED: Feature = since(26);
 /// `{tcp, user_timeout}` and `{otp, select_read}` of module `socket`.
 pub const SOCKET_USER_TIMEOUT: Feature = since(28);
@@ -209,7 +209,7 @@ pub const NEAREST_FLOATS: Feature = since(29);
 pub const TABLES_A_WORD_MORE: Feature = since(29);
 /// The debugger's flags, `+D` and those behind it.
 pub const DEBUGGER: Feature = since(28);
-/// Of a pattern for calls the options are looked at first, then the specification.
+/// A trace pattern's options are looked at first, then its specification.
 pub const TRACE_OPTIONS_FIRST: Feature = since(27);
 /// An item that is asked about a function must be a known one, whether the function is traced or not.
 pub const TRACE_ITEMS_FIRST: Feature = since(29);
@@ -281,7 +281,7 @@ pub const PRELOADED: &[(Feature, &str)] = &[
     (ALWAYS, "persistent_term"),
 ];
 
-/// Of the modules above, those that not every version of the older releases has.
+/// Modules from those above that not every version of the older releases has.
 pub const MAY_LACK: &[&str] = &[
     "prim_buffer",
     "socket_registry",

@@ -1,4 +1,4 @@
-//! What the compiler of a module has found out of the values in registers: its chunk `Type`.
+//! Types of values in registers, as the compiler of a module has found them out: its chunk `Type`.
 
 /// Kinds of terms: bits of [`Type::kinds`].
 pub mod kind {
@@ -8,7 +8,7 @@ pub mod kind {
     pub const CONS: u16 = 1 << 2;
     pub const FLOAT: u16 = 1 << 3;
     pub const FUN: u16 = 1 << 4;
-    /// Of any size.
+    /// An integer of any size.
     pub const INTEGER: u16 = 1 << 5;
     pub const MAP: u16 = 1 << 6;
     pub const NIL: u16 = 1 << 7;
@@ -22,7 +22,7 @@ pub mod kind {
     pub const ANY: u16 = (1 << 13) - 1;
 }
 
-/// What is known of a value.
+/// The type of a value, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Type {
     /// Kinds of which it may be one: bits of [`kind`].
@@ -58,7 +58,7 @@ impl Type {
     }
 }
 
-/// What is known of a register where an instruction begins.
+/// The type of a register where an instruction begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fact {
     /// Offset of the instruction in the code of its module, in words.

@@ -27,7 +27,7 @@ pub struct Code<'a> {
     pub words: &'a [u64],
     /// From this offset on, that item of the line table; sorted.
     pub lines: &'a [(u32, u32)],
-    /// What is known of registers; sorted by offset.
+    /// Facts about registers; sorted by offset.
     pub facts: &'a [Fact],
     /// The types that facts name.
     pub types: &'a [Type],
@@ -120,7 +120,7 @@ impl<'a> FunctionView<'a> {
         (found != NOTHING).then_some(found as usize)
     }
 
-    /// What is known of an operand that instruction `i` reads, where it begins; `None`: nothing.
+    /// The type of an operand that instruction `i` reads, where it begins; `None`: nothing is known.
     pub fn type_of(&self, i: usize, operand: Value) -> Option<&'a Type> {
         let register = Fact::register(operand)?;
         let at = self.ops.get(i)?.at;
@@ -315,7 +315,7 @@ impl<'a> FunctionView<'a> {
                 keep(x, n);
             }
             match c.stack {
-                Stack::Same => {}
+                Stack::Same | Stack::Other => {}
                 // The registers of a new frame hold nothing before, and those of a dropped one nothing behind.
                 Stack::Push | Stack::Pop => y.fill(0),
                 Stack::Trim => {
@@ -411,7 +411,7 @@ fn counted(operands: &[Value], at: Option<usize>) -> u32 {
 fn after(frame: Frame, row: &SpecOp, operands: &[Value]) -> Option<Frame> {
     let n = counted(operands, row.frame());
     Some(match (row.contract.stack, frame) {
-        (Stack::Same, f) => f,
+        (Stack::Same | Stack::Other, f) => f,
         (Stack::Push, _) => Frame::Of(n),
         (Stack::Pop, _) => Frame::None,
         (Stack::Trim, Frame::Of(all)) => Frame::Of(all.checked_sub(n)?),

@@ -698,6 +698,10 @@ impl Asm {
     pub fn ucomisd(&mut self, a: Xmm, b: Xmm) {
         self.sse(0x66, 0x2E, a.0, b.0, false);
     }
+    /// `dst = src`, all bits.
+    pub fn movapd(&mut self, dst: Xmm, src: Xmm) {
+        self.sse(0x66, 0x28, dst.0, src.0, false);
+    }
     /// All bits 0.
     pub fn xorpd(&mut self, dst: Xmm, src: Xmm) {
         self.sse(0x66, 0x57, dst.0, src.0, false);

@@ -16,6 +16,7 @@
 //! * Whatever may collect, look at the stack or run for long has all registers stored.
 
 pub mod asm;
+pub mod chaos;
 pub mod decode;
 pub mod quick;
 pub mod stubs;
@@ -33,14 +34,36 @@ pub struct Stubs {
     pub helper: u64,
     pub pure_helper: u64,
     pub local: u64,
+    pub resume: u64,
+    pub context: u64,
+    /// Where a function goes on that has returned to a frame without a machine call.
+    pub base: u64,
+    /// See `chaos.rs`.
+    pub chance: u64,
     /// By the number of arguments.
     pub fun: [u64; FUN_STUBS],
+    pub bif: [u64; BIF_STUBS],
 }
 
 /// Numbers of arguments for which there is a stub that calls a fun.
 pub const FUN_STUBS: usize = 6;
 
-/// What the driver has to be told of the runtime.
+/// As many, from none on, as store a different number of arguments for a native.
+pub const BIF_STUBS: usize = stubs::X_REGS.len() + 1;
+
+/// A native that has a template.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Native {
+    Abs,
+    Not,
+    And,
+    Or,
+    Xor,
+    Min,
+    Max,
+}
+
+/// Facts about the runtime that the driver is told.
 pub struct Env<'a> {
     pub fields: Fields,
     pub helpers: Helpers,
@@ -51,9 +74,13 @@ pub struct Env<'a> {
     /// Whether the native that an export leads to changes code: machine code leaves before it is called, so that nothing runs on
     /// behind it that it has taken back.
     pub changes_code: &'a dyn Fn(u64) -> bool,
-    /// The word that stands for no value.
+    /// The native that an export leads to, if it has a template.
+    pub native: &'a dyn Fn(u64) -> Option<Native>,
     /// Whether a collection may be wanted at any time.
     pub stressed: bool,
+    /// Whether code leaves and drops the machine's stack by chance.
+    pub chaos: bool,
+    /// The word that stands for no value.
     pub no_value: u64,
     pub true_word: u64,
     pub false_word: u64,

@@ -15,10 +15,10 @@ use crate::asm::Width::{D, Q};
 use crate::asm::*;
 use crate::decode::{Arg, Instruction, decode, parts, source};
 use crate::stubs::{CX, E, HP, INNER, REDS, X_REGS};
-use crate::{Env, FUN_STUBS};
+use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
 use purlin_isa::ops::Op;
 
-use purlin_term::layout::FLATMAP_HEAD_WORDS;
+use purlin_term::layout::{FLATMAP_HEAD_WORDS, FLATMAP_HEADER, FLATMAP_LIMIT, FUN_WORDS};
 use purlin_term::word::{NIL_WORD, Subtag, TAG_LIST, TAG_SMALL, header};
 
 #[path = "templates/mod.rs"]
@@ -80,7 +80,7 @@ struct Gen<'a, 'e> {
     a: Asm,
     f: Function<'a>,
     env: &'a Env<'e>,
-    /// Of each word of the function that an instruction starts at.
+    /// The label of each word that an instruction starts at.
     labels: Vec<Option<Label>>,
     cold: Vec<Cold<'a, 'e>>,
     returns: Vec<(u64, Label)>,
@@ -89,6 +89,42 @@ struct Gen<'a, 'e> {
     /// Where the cold part of the template comes back to.
     pending: Option<Label>,
     refused: Option<Refusal>,
+    /// Where exceptions lead.
+    handlers: Vec<u32>,
+    /// Bits of the float registers that are in vector registers.
+    floats: u64,
+}
+
+/// Whether other code leads to instructions of the function: a bit for each word.
+fn targets(f: &Function, instructions: &[Instruction]) -> Vec<bool> {
+    let mut to = vec![false; (f.end - f.start) as usize + 1];
+    let mut set = |at: u32| {
+        if let Some(t) = at.checked_sub(f.start).and_then(|k| to.get_mut(k as usize)) {
+            *t = true;
+        }
+    };
+    for i in instructions {
+        i.args().iter().filter_map(|a| a.label()).for_each(&mut set);
+        if is_shortcut(i.op)
+            && let Some(next) = decode_at(f, i.next)
+        {
+            set(next.next);
+        }
+        if i.op.row().effects.calls {
+            set(i.next);
+        }
+        // Whatever may be an offset in a list counts as one.
+        let (from, n) = (i.list.0 as usize, i.list.1 as usize);
+        for &w in f.code.get(from..from + n).unwrap_or_default() {
+            if let Some(at) = i32::try_from(w as i64)
+                .ok()
+                .and_then(|d| i.at.checked_add_signed(d))
+            {
+                set(at);
+            }
+        }
+    }
+    to
 }
 
 /// Machine code of a function.
@@ -126,7 +162,14 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         whole: first,
         pending: None,
         refused: None,
+        floats: 0,
+        handlers: instructions
+            .iter()
+            .filter(|i| i.op == Op::Catch)
+            .filter_map(|i| i.args()[1].label())
+            .collect(),
     };
+    let led_to = targets(&f, &instructions);
     for i in &instructions {
         let l = g.a.label();
         g.labels[(i.at - f.start) as usize] = Some(l);
@@ -154,6 +197,23 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
             g.a.bind(l);
         }
         g.whole = *i;
+        let float = matches!(
+            i.op,
+            Op::FLoad
+                | Op::FConv
+                | Op::FStore
+                | Op::FMove
+                | Op::FAdd
+                | Op::FSub
+                | Op::FMul
+                | Op::FDiv
+        );
+        if !float || led_to[(i.at - f.start) as usize] {
+            g.floats = 0;
+        }
+        if g.floats == 0 {
+            g.by_chance();
+        }
         // Ops with a step of their own are made whole.
         let mut list: Vec<Instruction> = Vec::new();
         parts(i, |p| list.push(p));
@@ -219,7 +279,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn to(&mut self, l: Arg) -> Label {
         match l.label() {
             Some(to) => self.place(to),
-            None => self.exit(),
+            None => self.step_aside(),
         }
     }
     fn place(&mut self, to: u32) -> Label {
@@ -229,9 +289,13 @@ impl<'a, 'e> Gen<'a, 'e> {
             None => {
                 let l = self.a.label();
                 let pc = self.pc(to);
+                let info = decode_at(&self.f, to).filter(|i| i.op == Op::FuncInfo);
                 self.later(move |g| {
                     g.a.bind(l);
-                    g.leave_to(pc);
+                    match info {
+                        Some(i) => g.raise(&i),
+                        None => g.leave_to(pc),
+                    }
                 });
                 l
             }
@@ -408,6 +472,28 @@ impl<'a, 'e> Gen<'a, 'e> {
 
     // Leaving and helpers.
 
+    /// Returns to the caller, or by chance as if it were older than the time slice.
+    fn ret(&mut self) {
+        let (base, chaos) = (self.env.stubs.base, self.env.fields.chaos);
+        if self.env.chaos {
+            let dropped = self.a.label();
+            chaos::drops(&mut self.a, chaos, dropped);
+            self.later(move |g| {
+                g.a.bind(dropped);
+                g.a.load(RSP, at(CX, g.env.fields.machine_base));
+                g.a.jmp_abs(base);
+            });
+        }
+        self.a.ret();
+    }
+    /// The instruction begins: it leaves by chance, where that is wanted.
+    fn by_chance(&mut self) {
+        if self.env.chaos {
+            let out = self.exit();
+            chaos::leaves(&mut self.a, self.env.stubs.chance, out);
+        }
+    }
+
     /// Calls a helper with R10, RCX and R12 as they are; the result is in RCX.
     fn helper(&mut self, function: u64) {
         self.a.mov_i(R11, function);
@@ -420,6 +506,12 @@ impl<'a, 'e> Gen<'a, 'e> {
         let to = self.env.stubs.pure_helper;
         self.a.call_abs(to);
     }
+    /// Runs an op that calls a native of so many arguments, at R10.
+    fn bif_helper(&mut self, function: u64, arity: u64) {
+        self.a.mov_i(R11, function);
+        let to = self.env.stubs.bif[(arity as usize).min(BIF_STUBS - 1)];
+        self.a.call_abs(to);
+    }
     /// Runs the instruction by its handler. The places that it may lead to in this function are those of its labels, and the next.
     fn step(&mut self, i: &Instruction) {
         let pc = self.pc(i.at);
@@ -427,9 +519,16 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.leave_to(pc);
         };
         self.a.mov_i(R10, pc);
-        self.helper(f);
         // It may have made room, or a match context, and is to run again.
         let mut places = vec![i.at];
+        // Where an exception leads to behind the call, more registers than the value's hold something.
+        if i.op == Op::CallBif && !self.handlers.contains(&i.next) {
+            // It is run again by the interpreter.
+            self.bif_helper(f, i.args()[2].n());
+            places.clear();
+        } else {
+            self.helper(f);
+        }
         places.extend(i.args().iter().filter_map(|a| a.label()));
         // A shortcut steps over the call of the native behind it.
         if is_shortcut(i.op)
@@ -457,6 +556,8 @@ impl<'a, 'e> Gen<'a, 'e> {
                 g.cmp_word(RCX, pc);
                 g.a.jcc(Cond::E, l);
             }
+            let to = g.env.stubs.resume;
+            g.a.jmp_abs(to);
             g.a.bind(wanted);
             g.a.mov(RAX, RCX);
             let to = g.env.stubs.leave;
@@ -481,7 +582,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.lea(R10, at(E, drop));
         self.a.push(R10);
         self.a.mov_i(R10, pc);
-        self.helper(f);
+        let arity = i.args()[if frame.is_some() { 3 } else { 2 }].n();
+        self.bif_helper(f, arity);
         self.a.pop(R11);
         self.a.pop(R10);
         let out = self.a.label();
@@ -496,22 +598,34 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::E, out);
         // The handler has taken the address out of the slot, where whoever is returned to looks for it.
         self.a.store(at(E, 0), R10);
-        self.a.ret();
+        self.ret();
         let next = self.label_at(i.next).map(|l| (self.pc(i.next), l));
         // What the native traps to returns to the next instruction.
         if let Some(n) = next {
             self.returns.push(n);
         }
+        // Where exceptions lead there as well all registers are loaded.
+        let next = next.filter(|_| !self.handlers.contains(&i.next));
         self.later(move |g| {
             g.a.bind(out);
             if let Some((pc, l)) = next {
                 g.cmp_word(RCX, pc);
                 g.a.jcc(Cond::E, l);
             }
-            g.a.mov(RAX, RCX);
-            let to = g.env.stubs.leave;
+            let to = g.env.stubs.resume;
             g.a.jmp_abs(to);
         });
+    }
+    /// An instruction that raises in any case. Where its exception leads to goes on in machine code, if it can.
+    fn raise(&mut self, i: &Instruction) {
+        let pc = self.pc(i.at);
+        let Some(&f) = self.env.steps.get(i.variant as usize) else {
+            return self.leave_to(pc);
+        };
+        self.a.mov_i(R10, pc);
+        self.helper(f);
+        let to = self.env.stubs.resume;
+        self.a.jmp_abs(to);
     }
     /// Room for so many words, beside the first `live` X registers.
     fn room(&mut self, words: u64, live: u64) {
@@ -551,7 +665,19 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     /// Behind a call: the slot holds no address any more.
     fn returned(&mut self) {
-        self.a.store_i(at(E, 0), 0);
+        // Nobody looks at the slot of a frame that is dropped at once.
+        let next = decode_at(&self.f, self.whole.next).map(|i| i.op);
+        if !matches!(
+            next,
+            Some(
+                Op::Deallocate
+                    | Op::DeallocateReturn
+                    | Op::MoveDeallocate
+                    | Op::MoveDeallocateReturn
+            )
+        ) {
+            self.a.store_i(at(E, 0), 0);
+        }
         match self.label_at(self.whole.next) {
             Some(l) => self.returns.push((self.pc(self.whole.next), l)),
             None => self.refused = Some(Refusal::Instructions),

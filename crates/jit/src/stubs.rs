@@ -10,7 +10,9 @@
 //! The first four are saved by any function that follows the C calling convention of the system (System V).
 
 use crate::asm::*;
-use crate::{FUN_STUBS, Fields, Stubs};
+use crate::{BIF_STUBS, FUN_STUBS, Fields, Stubs};
+use purlin_term::layout::MATCH_CONTEXT_WORDS;
+use purlin_term::word::{Subtag, header};
 
 /// Machine registers of X0 to X5.
 pub const X_REGS: [Reg; 6] = [RAX, RDX, RSI, RDI, R8, R9];
@@ -32,7 +34,7 @@ pub struct Exits {
 /// Bytes from the entry that compiled callers come to, which counts the call, to the one behind that.
 pub const INNER: u32 = 9;
 
-/// What the stubs have to be told of exports and fun entries: bytes from their addresses.
+/// Offsets in exports and fun entries that the stubs are told: bytes from their addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets {
     pub export_address: i32,
@@ -58,6 +60,32 @@ fn load_tops(a: &mut Asm, f: &Fields) {
     a.load(E, at(CX, f.stop));
     a.load(HP, at(CX, f.htop));
     a.load(REDS, at(CX, f.reds));
+}
+
+/// R12: the machine code at the instruction R10, by the table of return points. Word 0 is the mask, entries of two words follow, of
+/// which one without an address ends the search. RCX, RDX and R11 are used.
+fn look_up(a: &mut Asm, f: &Fields, none: Label) {
+    a.load(R11, at(CX, f.returns));
+    a.mov(RCX, R10);
+    a.shift_i(Width::Q, Shift::Shr, RCX, 3);
+    a.imul_i(RCX, RCX, 0x9E37_79B1_u32 as i32);
+    a.shift_i(Width::Q, Shift::Shr, RCX, 12);
+    let probe = a.here_label();
+    a.alu_m(Width::Q, Alu::And, RCX, at(R11, 0));
+    a.mov(R12, RCX);
+    a.shift_i(Width::Q, Shift::Shl, R12, 4);
+    a.load(RDX, indexed(R11, R12, 1, 8));
+    a.alu(Width::Q, Alu::Cmp, RDX, R10);
+    let found = a.label();
+    a.jcc(Cond::E, found);
+    a.inc(RCX);
+    a.test(Width::Q, RDX, RDX);
+    a.jcc(Cond::Ne, probe);
+    a.jmp(none);
+    a.bind(found);
+    a.load(R12, indexed(R11, R12, 1, 16));
+    a.test(Width::Q, R12, R12);
+    a.jcc(Cond::E, none);
 }
 
 const SAVED: [Reg; 6] = [RBP, RBX, R12, R13, R14, R15];
@@ -123,33 +151,37 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
     let base_at = a.here_label();
     a.load(R10, at(E, 0));
     a.store_i(at(E, 0), 0);
-    a.load(R11, at(CX, f.returns));
-    a.mov(RCX, R10);
-    a.shift_i(Width::Q, Shift::Shr, RCX, 3);
-    a.imul_i(RCX, RCX, 0x9E37_79B1_u32 as i32);
-    a.shift_i(Width::Q, Shift::Shr, RCX, 12);
-    let probe = a.here_label();
-    a.alu_m(Width::Q, Alu::And, RCX, at(R11, 0));
-    a.mov(R12, RCX);
-    a.shift_i(Width::Q, Shift::Shl, R12, 4);
-    a.load(RDX, indexed(R11, R12, 1, 8));
-    a.alu(Width::Q, Alu::Cmp, RDX, R10);
-    let found = a.label();
-    a.jcc(Cond::E, found);
-    a.inc(RCX);
-    a.test(Width::Q, RDX, RDX);
-    a.jcc(Cond::Ne, probe);
-    let none = a.here_label();
+    let none = a.label();
+    look_up(&mut a, f, none);
+    a.call_r(R12);
+    a.jmp(base_at);
+    a.bind(none);
     a.store(at(CX, 0), RAX);
     save_tops(&mut a, f);
     a.mov(RAX, R10);
     a.jmp(leave);
-    a.bind(found);
-    a.load(R12, indexed(R11, R12, 1, 16));
-    a.test(Width::Q, R12, R12);
-    a.jcc(Cond::E, none);
+
+    // resume: RCX is the instruction that is next, or null, and all is stored, as behind a helper. Machine code goes on there if
+    // there is some: at the handler of an exception. Calls that machine code has made are none any more then.
+    a.align(16);
+    let resume = a.here_label();
+    let out = a.label();
+    a.test(Width::Q, RCX, RCX);
+    a.jcc(Cond::E, out);
+    a.cmp8_mi(at(CX, f.gc_wanted), 0);
+    a.jcc(Cond::Ne, out);
+    a.mov(R10, RCX);
+    let none = a.label();
+    look_up(&mut a, f, none);
+    a.load(RSP, at(CX, f.machine_base));
+    load_x(&mut a);
     a.call_r(R12);
     a.jmp(base_at);
+    a.bind(none);
+    a.mov(RCX, R10);
+    a.bind(out);
+    a.mov(RAX, RCX);
+    a.jmp(leave);
 
     // helper: R11 is a C function of the context, R10, RCX and R12. RCX is its result; all else stays, or is what the context
     // says by then.
@@ -177,6 +209,7 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
     a.mov(RDI, CX);
     a.mov(RSI, R10);
     a.mov(RDX, RCX);
+    a.mov(RCX, R12);
     a.mov(R12, RSP);
     a.alu_i(Width::Q, Alu::And, RSP, -16);
     a.call_r(R11);
@@ -233,6 +266,34 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
         a.jmp_r(R11);
     }
     let _ = t;
+    let chance = crate::chaos::stub(&mut a, f);
+
+    // Natives, by number of arguments: as helper, but nothing is stored beside the arguments, and of the X registers only X0 holds
+    // something behind it.
+    let mut bif_labels = Vec::new();
+    for n in 0..BIF_STUBS {
+        a.align(16);
+        bif_labels.push(a.here_label());
+        for (k, r) in X_REGS.into_iter().enumerate().take(n) {
+            a.store(at(CX, k as i32 * 8), r);
+        }
+        save_tops(&mut a, f);
+        a.mov(RDI, CX);
+        a.mov(RSI, R10);
+        a.mov(R12, RSP);
+        a.alu_i(Width::Q, Alu::And, RSP, -16);
+        a.call_r(R11);
+        a.mov(RSP, R12);
+        a.mov(RCX, RAX);
+        load_tops(&mut a, f);
+        a.load(RAX, at(CX, 0));
+        a.ret();
+    }
+
+    // context: R10 is a term. A match context of it, or 0 if it is no bit string or there is no room. RCX, R11 and R12 are used.
+    a.align(16);
+    let context = a.here_label();
+    make_context(&mut a);
 
     let of = |a: &Asm, l| a.offset(l).map(|o| base + u64::from(o));
     s.enter = of(&a, enter)?;
@@ -242,9 +303,83 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
     s.helper = of(&a, helper)?;
     s.pure_helper = of(&a, pure)?;
     s.local = of(&a, local)?;
+    s.resume = of(&a, resume)?;
+    s.context = of(&a, context)?;
+    for (n, l) in bif_labels.into_iter().enumerate() {
+        s.bif[n] = of(&a, l)?;
+    }
+    s.base = of(&a, base_at)?;
+    s.chance = of(&a, chance)?;
     for (n, l) in fun_labels.into_iter().enumerate() {
         s.fun[n] = of(&a, l)?;
     }
     let bytes = a.finish()?.place(base)?;
     Some((bytes, s))
+}
+
+/// The stub `context`.
+fn make_context(a: &mut Asm) {
+    const BOXED: i32 = 2;
+    let word = |r: Reg, n: i32| at(r, n * 8 - BOXED);
+    let subtag = |a: &mut Asm, r: Reg, by: Reg| {
+        a.load32(by, at(r, -BOXED));
+        a.alu_i(Width::D, Alu::And, by, 0x3F);
+    };
+    let kind = |s: Subtag| (s as i32) << 2;
+    let (fail, heap, counted, write) = (a.label(), a.label(), a.label(), a.label());
+    a.lea(RCX, at(R10, -BOXED));
+    a.test8_i(RCX, 3);
+    a.jcc(Cond::Ne, fail);
+    a.lea(RCX, at(HP, MATCH_CONTEXT_WORDS as i32 * 8));
+    a.alu(Width::Q, Alu::Cmp, RCX, E);
+    a.jcc(Cond::A, fail);
+    subtag(a, R10, RCX);
+    a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::HeapBin));
+    a.jcc(Cond::E, heap);
+    a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::RefcBin));
+    a.jcc(Cond::E, counted);
+    a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::SubBin));
+    a.jcc(Cond::Ne, fail);
+    // A part of a binary: where its bits start, and how many there are.
+    a.load8(R11, at(R10, 3 * 8 - BOXED + 1));
+    a.load(R12, word(R10, 2));
+    a.lea(R11, indexed(R11, R12, 8, 0));
+    a.load(R12, word(R10, 1));
+    a.shift_i(Width::Q, Shift::Shl, R12, 3);
+    a.load8(RCX, at(R10, 3 * 8 - BOXED));
+    a.alu(Width::Q, Alu::Add, R12, RCX);
+    a.alu(Width::Q, Alu::Add, R12, R11);
+    a.load(R10, word(R10, 4));
+    a.store(at(HP, 24), R11);
+    a.store(at(HP, 32), R12);
+    subtag(a, R10, RCX);
+    a.lea(R11, word(R10, 2));
+    a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::HeapBin));
+    a.jcc(Cond::E, write);
+    a.load(R11, word(R10, 4));
+    a.jmp(write);
+    a.bind(heap);
+    a.lea(R11, word(R10, 2));
+    let whole = a.label();
+    a.jmp(whole);
+    a.bind(counted);
+    a.load(R11, word(R10, 4));
+    a.bind(whole);
+    a.load(RCX, word(R10, 1));
+    a.shift_i(Width::Q, Shift::Shl, RCX, 3);
+    a.store_i(at(HP, 24), 0);
+    a.store(at(HP, 32), RCX);
+    a.bind(write);
+    a.store_i(
+        at(HP, 0),
+        header(Subtag::MatchContext, MATCH_CONTEXT_WORDS - 1) as i32,
+    );
+    a.store(at(HP, 8), R10);
+    a.store(at(HP, 16), R11);
+    a.lea(R10, at(HP, BOXED));
+    a.alu_i(Width::Q, Alu::Add, HP, MATCH_CONTEXT_WORDS as i32 * 8);
+    a.ret();
+    a.bind(fail);
+    a.alu(Width::D, Alu::Xor, R10, R10);
+    a.ret();
 }

@@ -363,6 +363,7 @@ fn doubles() {
             }
             check(|a| a.ucomisd(d, s), Mnemonic::Ucomisd, &[X(d), X(s)]);
             check(|a| a.xorpd(d, s), Mnemonic::Xorpd, &[X(d), X(s)]);
+            check(|a| a.movapd(d, s), Mnemonic::Movapd, &[X(d), X(s)]);
         }
         for r in REGS {
             check(|a| a.cvtsi2sd(d, r), Mnemonic::Cvtsi2sd, &[X(d), R(r, 8)]);

@@ -3,36 +3,35 @@
 //! Knows not how code runs ([`threads::Engine`]), and of ports, tables and other nodes only what [`outside::Outside`] says; who
 //! traces is behind [`events::Sink`].
 
-pub mod accounts;
-pub mod affinity;
-pub mod clock;
+pub mod accounting;
+pub mod choice;
 pub mod code;
 pub mod collect;
-pub mod cx;
 pub mod events;
-pub mod filename;
-pub mod halt;
-pub mod keys;
-pub mod later;
 pub mod lifecycle;
 pub mod message;
-pub mod msacc;
-pub mod options;
-pub mod osenv;
-pub mod outside;
+pub mod os;
 pub mod poll;
-pub mod posix;
-pub mod post;
 pub mod process;
-pub mod profile;
-pub mod remote;
-pub mod report;
 pub mod sched;
 pub mod signal;
 pub mod sync;
+pub mod system;
 pub mod threads;
 pub mod timer;
-pub mod tracer;
-pub mod waits;
 
+pub use accounting::{accounts, msacc, profile, waits};
+pub use events::tracer;
+pub use os::{affinity, clock, filename, osenv, posix};
+pub use process::{keys, remote};
 use purlin_native::{bif, hashing, ids, lazy_atoms};
+pub use purlin_options as options;
+pub use sched::later;
+pub use signal::post;
+pub use system::{halt, outside, report};
+
+/// The context that code and natives run in, with the process that runs.
+pub mod cx {
+    pub use crate::process::Cx;
+    pub use purlin_native::cx::*;
+}

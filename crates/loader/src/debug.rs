@@ -31,11 +31,11 @@ pub enum DebugCall {
     Remote(DebugValue, DebugValue, u32),
     /// Function, arity.
     Local(DebugValue, u32),
-    /// Of the value of a variable.
+    /// The value of a variable.
     Value(DebugValue),
 }
 
-/// What is known of a `debug_line`.
+/// The description of a `debug_line`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DebugItem {
     pub frame: DebugFrame,

@@ -122,7 +122,7 @@ pub struct BeamFile<'a> {
     pub types: Option<Types>,
     /// No two of them have one name.
     pub records: Vec<Record>,
-    /// What is known of each `debug_line`, in the order of their numbers.
+    /// The description of each `debug_line`, in the order of their numbers.
     pub debug: Vec<DebugItem>,
     /// There is a chunk of them.
     pub has_debug: bool,

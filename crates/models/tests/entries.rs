@@ -15,7 +15,7 @@ use sync::{AtomicU16, AtomicUsize, Ordering};
 const OWN: u16 = 7;
 const ENTERS: u16 = 9;
 
-/// Whom the owner tells that compiled code is to be forgotten: what the function's cells lead to.
+/// The cells that lead to compiled code: the owner tells them to forget it.
 struct Cells(Plain);
 
 impl Compiled for Cells {
@@ -28,7 +28,7 @@ struct World {
     entries: Entries,
     /// The function's first instruction.
     word: Box<AtomicU16>,
-    /// What the compiler has written of the function.
+    /// The code that the compiler has written for the function.
     code: AtomicUsize,
     cells: &'static Cells,
 }
@@ -77,7 +77,7 @@ impl World {
         // SAFETY: as above.
         unsafe { self.entries.withdraw(self.pc(), unlead) }
     }
-    /// What one does who comes to the word.
+    /// A thread comes to the word.
     fn run(&self) {
         let n = self.stands();
         match n {

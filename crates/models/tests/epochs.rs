@@ -97,3 +97,40 @@ fn all_are_waited_for() {
         }
     });
 }
+
+/// A piece of memory has the machine code of one function, then of another: who calls finds all of what the word before the entry
+/// leads to, or nothing.
+#[test]
+fn what_is_called_is_whole() {
+    explore("what is called is whole", None, || {
+        let w = world();
+        // The word before the entry: the number of the code, 0 for none.
+        let lead = loom::sync::Arc::new(AtomicUsize::new(1));
+        let word = Arc::new(AtomicUsize::new(0));
+        let _member = w.epochs.join(&word);
+        let (other, entry) = (w.clone(), lead.clone());
+        let t = thread::spawn(move || {
+            for _ in 0..2 {
+                enter(&word);
+                let n = entry.load(Ordering::Acquire);
+                if n != 0 {
+                    // SAFETY: what this is about.
+                    other
+                        .code
+                        .with(|p| assert_eq!(unsafe { *p } as usize, n, "runs other code"));
+                }
+                leave(&word);
+            }
+        });
+        // Forgotten; freed once all have passed; used again.
+        lead.store(0, Ordering::Release);
+        let mut since = w.epochs.since();
+        while !since.passed() {
+            thread::yield_now();
+        }
+        // SAFETY: nobody reads any more.
+        w.code.with_mut(|p| unsafe { *p = 2 });
+        lead.store(2, Ordering::Release);
+        t.join().expect("runs");
+    });
+}

@@ -1,6 +1,9 @@
 //! Run queues, schedulers that sleep, the pools of dirty threads, and the thread that parks: whatever is put is run, once; a
 //! wake-up that is lost leaves the model waiting for ever, which loom reports.
 
+#[path = "../../kernel/src/sched/order.rs"]
+#[allow(dead_code)]
+mod order;
 #[path = "../../kernel/src/sched/parker.rs"]
 #[allow(dead_code)]
 mod parker;
@@ -26,7 +29,7 @@ use loom::thread;
 use parker::Parker;
 use place::Place;
 use pool::Pool;
-use queues::{Comes, Hooks, Rest, RunQueues};
+use queues::{Comes, Hooks, Rest, RunQueues, Seen};
 use state::Priority;
 use sync::{AtomicUsize, Ordering};
 
@@ -125,7 +128,7 @@ struct World {
 }
 
 impl World {
-    /// Of `schedulers` schedulers, for `all` processes.
+    /// A world of `schedulers` schedulers, for `all` processes.
     fn new(schedulers: usize, all: usize) -> Arc<World> {
         World::with(schedulers, all, Here::new(false))
     }
@@ -152,7 +155,7 @@ impl World {
             if let Some(c) = self.q.next(i, None) {
                 break c;
             }
-            let glanced = self.q.glance(i);
+            let glanced = self.q.glance(i, None).map(Seen::for_long);
             rested = true;
             match self.q.rest(i, glanced, rounds > 0) {
                 Rest::Found(c) => break c,
@@ -451,7 +454,7 @@ fn a_pool_takes_all() {
     }
 }
 
-/// Of two threads of a pool the one that was woken is told to take nothing.
+/// One of two threads of a pool was woken, and is told to take nothing.
 #[test]
 fn a_pool_wakes_one_that_takes() {
     explore("a pool wakes one that takes", Some(3), || {

@@ -28,7 +28,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// Of a process that is not published yet.
+    /// The cell of a process that is not published yet.
     fn reserved() -> Arc<Cell> {
         let c = Cell {
             state: State::free(),

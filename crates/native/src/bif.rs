@@ -3,7 +3,7 @@
 //! Natives stand in tables, one for each file that has any. Whoever puts the runtime together knows all tables and installs
 //! them once, before anything is loaded; all others find a native here by its name.
 
-use crate::cx::{BifResult, Context, Env};
+use crate::cx::{BifResult, Context, Env, Sees};
 use crate::hashing::Hashing;
 use crate::modules::BifModule;
 use purlin_term::{Term, atom, release};
@@ -41,6 +41,13 @@ pub unsafe fn known_as<'a, P>(cx: *mut Env) -> &'a mut Context<P> {
     unsafe { &mut *cx.cast() }
 }
 
+/// Whether a native touches nothing of the process but its heap: by the type of context that it takes.
+pub const fn is_blind<P: Sees, const N: usize>(
+    _: fn(&mut Context<P>, [Term; N]) -> BifResult,
+) -> bool {
+    !P::PROCESS
+}
+
 /// One native.
 pub struct Bif {
     pub module: &'static str,
@@ -50,6 +57,9 @@ pub struct Bif {
     /// The properties of its whole module.
     pub home: &'static BifModule,
     pub traits: Traits,
+    /// It only makes terms, and touches nothing else of the process: others may act for that meanwhile. See
+    /// [`open`](crate::reschedule::open).
+    pub blind: bool,
     /// Calls it with the `arity` arguments at that address.
     pub call: Call,
 }
@@ -101,6 +111,7 @@ macro_rules! bifs {
                 $($(t.$trait = true;)*)?
                 t
             },
+            blind: $crate::bif::is_blind::<_, $a>($f),
             call: {
                 /// # Safety
                 /// See [`Call`]($crate::bif::Call).

@@ -194,8 +194,10 @@ pub struct Context<P> {
     pub alloc_budget: i64,
     pub kept_budget: i64,
     pub work_budget: i64,
-    /// The control block of the process that runs.
+    /// The control block of the process that runs; null while none does. Whoever sets it has taken the process to run.
     pub proc: *mut P,
+    /// The pid of a process, by its control block: for those who see it as [`Unknown`].
+    pid_of: unsafe fn(*mut ()) -> Term,
     /// Index of this thread among the schedulers; dirty threads come behind them.
     pub sched: usize,
     /// Whether this is a dirty thread: natives of the dirty kinds are called here and nowhere else.
@@ -214,6 +216,8 @@ pub struct Context<P> {
     pub machine_base: *mut u8,
     /// The table of return points of machine code.
     pub returns: *const u64,
+    /// Instructions until machine code leaves by chance; only where that is wanted, otherwise 0.
+    pub chaos: i64,
     /// Reductions of the time slice that are kept back, so that samples of what runs come sooner.
     pub sampled_reds: i64,
     /// Reductions that this thread has used, and that are left until its next sample.
@@ -233,13 +237,44 @@ pub trait Owner {
 /// No process that could be looked at.
 pub enum Unknown {}
 
+/// Whether natives that see the context as one of such processes may touch them.
+pub trait Sees {
+    const PROCESS: bool;
+}
+
+impl Sees for Unknown {
+    const PROCESS: bool = false;
+}
+
 /// A context as natives see it that know of no process. It is the same context: who knows what process runs sees it as
 /// another type, of the same layout.
 pub type Env = Context<Unknown>;
 
-impl<P> Context<P> {
+impl<P: Owner> Context<P> {
     /// A context for a thread. Large: keep it boxed.
     pub fn boxed(sched: usize) -> Box<Context<P>> {
+        // SAFETY: by the contract of the field, a process.
+        Context::with_pid_of(sched, |p| unsafe { (*p.cast::<P>()).pid() })
+    }
+}
+
+impl Env {
+    /// A context of no process, as tests of natives want it.
+    pub fn boxed(sched: usize) -> Box<Env> {
+        Context::with_pid_of(sched, |_| NIL)
+    }
+    /// `self()`; nil where no process runs.
+    pub fn self_pid(&self) -> Term {
+        if self.proc.is_null() {
+            return NIL;
+        }
+        // SAFETY: it points to a process, of the type that the context was made for.
+        unsafe { (self.pid_of)(self.proc.cast()) }
+    }
+}
+
+impl<P> Context<P> {
+    fn with_pid_of(sched: usize, pid_of: unsafe fn(*mut ()) -> Term) -> Box<Context<P>> {
         Box::new(Context {
             x: [NIL; X_REGS],
             fr: [0.0; X_REGS],
@@ -268,6 +303,7 @@ impl<P> Context<P> {
             kept_budget: -NO_BUDGET,
             work_budget: -NO_BUDGET,
             proc: std::ptr::null_mut(),
+            pid_of,
             sched,
             dirty: false,
             bif_pc: std::ptr::null(),
@@ -277,6 +313,7 @@ impl<P> Context<P> {
             compiled: false,
             machine_base: std::ptr::null_mut(),
             returns: std::ptr::null(),
+            chaos: 0,
             sampled_reds: 0,
             sampled: 0,
             until_sample: 0,
@@ -340,6 +377,13 @@ impl<P> Context<P> {
     pub fn bump(&mut self, n: usize) {
         self.reds -= n as i64;
     }
+    /// The time slice ends with the native that runs, which traps. What is left of it counts for nobody.
+    pub fn end_slice(&mut self) {
+        let left = self.reds.max(0);
+        self.reds -= left;
+        self.charged -= left;
+        self.sampled_reds = 0;
+    }
     /// Whether the time slice is used up: long work packs up and traps.
     #[inline]
     pub fn out_of_reds(&self) -> bool {
@@ -360,12 +404,21 @@ impl<P> Context<P> {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn no_process() -> ! {
+    panic!("no process runs in this context")
+}
+
 impl<P: Owner> Context<P> {
-    /// Control block of the process that runs.
+    /// Control block of the process that runs. Only to be asked for where one does: without one the program ends.
     #[inline]
     pub fn process(&mut self) -> &mut P {
-        // SAFETY: set while a process runs on this thread, which natives only are called in.
-        unsafe { &mut *self.proc }
+        // SAFETY: `proc` is null, or the process that this thread has taken to run, which is there until it is given up.
+        match unsafe { self.proc.as_mut() } {
+            Some(p) => p,
+            None => no_process(),
+        }
     }
     /// `self()`
     #[inline]

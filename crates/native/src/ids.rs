@@ -24,7 +24,7 @@ thread_local! {
     static UNIQUE: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// What differs from run to run.
+/// The values that differ from run to run.
 struct Seed {
     /// Where the numbers of references start.
     first: u64,
@@ -32,13 +32,23 @@ struct Seed {
     last: u32,
 }
 
+/// What the numbers of this run begin with.
+static BEGUN: OnceLock<u64> = OnceLock::new();
+
+/// Has the numbers of this run depend on `nanoseconds`, not on the clock. To be called before the first is given.
+pub fn begin_at(nanoseconds: u64) {
+    let _ = BEGUN.set(nanoseconds);
+}
+
 #[inline]
 fn seed() -> &'static Seed {
     static SEED: OnceLock<Seed> = OnceLock::new();
     SEED.get_or_init(|| {
-        let t = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .map_or(0, |d| d.as_nanos() as u64);
+        let t = *BEGUN.get_or_init(|| {
+            std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .map_or(0, |d| d.as_nanos() as u64)
+        });
         let bits = t.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Seed {
             first: (bits >> 4) & 0x0FFF_FFFF_FFFF_0000,
@@ -117,7 +127,7 @@ pub fn set_last_monotonic(n: u64) {
     NEXT_MONOTONIC.store(n.wrapping_add(1), Ordering::Relaxed);
 }
 
-/// What `erlang:unique_integer/1` makes of one: they begin with 1 if they are to be positive, else with the least small integer.
+/// The value of `erlang:unique_integer/1` for a number: they begin with 1 if they are to be positive, else with the least small integer.
 pub fn unique_integer(a: &mut dyn Alloc, n: u64, positive: bool) -> Term {
     match positive {
         true => a.uint(n.wrapping_add(1)),

@@ -3,6 +3,9 @@
 //! The row of a native that may be called so says `long`, and the native asks [`dirty_if`] before it starts. Where the
 //! answer is a trap, the same native is called again with the same arguments by `purlin:long/1`, on a thread where it
 //! may take its time, and where nothing collects the heap meanwhile. An error that it raises there shows its own name.
+//!
+//! A native that sees no process ([`Bif::blind`]) leaves it open to others there ([`open`]): it is looked at, and ends when it is told
+//! to, while the native computes. One that is long about it asks now and then whether it is to go on ([`go_on`]).
 
 use crate::bif::{self, Bif};
 use crate::cx::{BifResult, Context, Env, Fail};
@@ -10,7 +13,9 @@ use crate::errors::with_args;
 use crate::exports;
 use purlin_term::{Alloc, Term, am, atom, gc, layout};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Parts of data (cells, elements, cache lines of bytes) that a native may work on where it is called: a few
 /// milliseconds.
@@ -105,6 +110,61 @@ fn leave<P>(cx: &mut Context<P>, m: &str, f: &str, args: &[Term]) -> Fail {
     cx.trap(target, &[call])
 }
 
+/// A native by its name: module, function, arity.
+pub type Name = (Term, Term, usize);
+
+/// Has others act for the process while a function runs that touches nothing of it but the context's heap. True: the process has ended
+/// meanwhile.
+///
+/// # Safety
+/// The context is that of a dirty thread, at the call of a native.
+pub type Opener = unsafe fn(*mut Env, Name, &mut dyn FnMut()) -> bool;
+
+static OPENER: OnceLock<Opener> = OnceLock::new();
+
+/// Says who opens processes to others: see [`open`].
+pub fn set_opener(f: Opener) {
+    let _ = OPENER.set(f);
+}
+
+thread_local! {
+    /// The process of the native on this thread has ended, if it is open to others.
+    static ENDED: Cell<Option<&'static AtomicBool>> = const { Cell::new(None) };
+}
+
+/// What tells from now on whether the process of the native on this thread has ended.
+pub fn set_ended(flag: Option<&'static AtomicBool>) {
+    ENDED.set(flag);
+}
+
+/// To be asked by natives that are long about something, every few milliseconds: fails if nobody waits for them any more.
+#[inline]
+pub fn go_on() -> Result<(), Fail> {
+    match ENDED.get() {
+        Some(f) if f.load(Ordering::Relaxed) => Err(Fail::Exited),
+        _ => Ok(()),
+    }
+}
+
+/// Runs a part of a native, which `name` is told for, on a dirty thread. The process is open to others meanwhile: what arrives at it is
+/// acted on, and it may end for them. On a scheduler, where natives are short, it is just run.
+pub fn open(cx: &mut Env, name: Name, f: impl FnOnce(&mut Env) -> BifResult) -> BifResult {
+    let Some(opener) = OPENER.get().filter(|_| cx.dirty && !cx.proc.is_null()) else {
+        return f(cx);
+    };
+    let at = cx.env_ptr();
+    let (mut f, mut result) = (Some(f), Err(Fail::Exited));
+    let mut run = || {
+        if let Some(f) = f.take() {
+            // SAFETY: the context of this thread, which nobody else has.
+            result = f(unsafe { &mut *at });
+        }
+    };
+    // SAFETY: a dirty thread's, in a native. What runs sees no process.
+    let ended = unsafe { opener(at, name, &mut run) };
+    if ended { Err(Fail::Exited) } else { result }
+}
+
 /// Parts that are worth a reduction.
 const PARTS_PER_REDUCTION: usize = 16;
 
@@ -120,7 +180,7 @@ pub fn dirty_if_large<P>(
     if cx.dirty || cx.proc.is_null() || t.is_immed() {
         return Ok(());
     }
-    let n = parts(t, false);
+    let n = parts(t, false, MANY);
     if n > MANY {
         return Err(leave(cx, m, f, args));
     }
@@ -130,7 +190,12 @@ pub fn dirty_if_large<P>(
 
 /// Whether a term has more than [`MANY`] parts.
 pub fn is_large(t: Term) -> bool {
-    parts(t, false) > MANY
+    is_larger(t, MANY)
+}
+
+/// Whether a term has more than so many parts.
+pub fn is_larger(t: Term, most: usize) -> bool {
+    !t.is_immed() && parts(t, false, most) > most
 }
 
 /// Leaves for a dirty thread if `t`, of which the native encodes all but the bytes of binaries that start at a byte, has more than
@@ -143,19 +208,19 @@ pub fn dirty_if_many<P>(
     t: Term,
 ) -> Result<(), Fail> {
     dirty_if(cx, m, f, args, || {
-        !t.is_immed() && (parts(t, true) > MANY || gc::stress_roll(4))
+        !t.is_immed() && (parts(t, true, MANY) > MANY || gc::stress_roll(4))
     })
 }
 
-/// Parts of a term; a number above [`MANY`] where they are more than that. `kept`: binaries that start at a byte stay where they are.
-fn parts(t: Term, kept: bool) -> usize {
+/// Parts of a term; a number above `most` where they are more than that. `kept`: binaries that start at a byte stay where they are.
+fn parts(t: Term, kept: bool, most: usize) -> usize {
     let mut n = 0usize;
     let mut todo: SmallVec<[Term; 32]> = SmallVec::new();
     todo.push(t);
     while let Some(mut t) = todo.pop() {
         while let Some((h, tl)) = t.as_cons() {
             n += 1;
-            if n > MANY {
+            if n > most {
                 return n;
             }
             if !h.is_immed() {
@@ -178,12 +243,12 @@ fn parts(t: Term, kept: bool) -> usize {
                 let p = t.ptr();
                 n += layout::object_words(p);
                 let (from, to) = layout::term_range(p);
-                if n <= MANY {
+                if n <= most {
                     todo.extend((from..to).map(|i| *p.add(i)).filter(|e| !e.is_immed()));
                 }
             }
         }
-        if n > MANY {
+        if n > most {
             return n;
         }
     }
@@ -200,7 +265,11 @@ fn long_1(cx: &mut Env, [call]: [Term; 1]) -> BifResult {
     }
     let native = row(m, f, args.len()).ok_or(Fail::Badarg)?;
     // SAFETY: as many arguments as the row's arity, by which it was found.
-    let result = unsafe { (native.call)(cx.env_ptr(), args.as_ptr()) };
+    let run = |cx: &mut Env| unsafe { (native.call)(cx.env_ptr(), args.as_ptr()) };
+    let result = match native.blind {
+        true => open(cx, (m, f, args.len()), run),
+        false => run(cx),
+    };
     result.map_err(|e| {
         let reason = match e {
             Fail::Badarg => am::BADARG,

@@ -186,12 +186,20 @@ fn search(
             if !all {
                 break;
             }
+            if v.len().is_multiple_of(LOOK_EVERY) {
+                reschedule::go_on()?;
+            }
         }
-        v
-    })?;
+        Ok(v)
+    })??;
     cx.bump(o.scope.1 / 512 + found.len() / 8 + 1);
     Ok(found)
 }
+
+/// Matches after which a long search looks whether it is to go on.
+const LOOK_EVERY: usize = 1 << 14;
+/// A byte counts as so many where all matches are wanted, of which there may be one a byte.
+const ALL: usize = 16;
 
 /// Leaves for a dirty thread where `size` bytes are too many to work on here.
 fn leave_if_long(cx: &mut Env, f: &str, args: &[Term], size: usize) -> Result<(), Fail> {
@@ -214,21 +222,32 @@ fn match_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
 
 fn matches_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
     let size = bytes(s)?.len();
-    leave_if_long(cx, "matches", &[s, p, o], size)?;
+    leave_if_long(cx, "matches", &[s, p, o], size.saturating_mul(ALL))?;
     let o = options(o, size, false)?;
     let found = search(cx, s, p, &o, true)?;
-    let v: Vec<Term> = found.into_iter().map(|m| pair(cx, m)).collect();
+    let mut v: Vec<Term> = Vec::with_capacity(found.len());
+    for m in found {
+        if v.len().is_multiple_of(LOOK_EVERY) {
+            reschedule::go_on()?;
+        }
+        v.push(pair(cx, m));
+    }
     Ok(cx.list(&v))
 }
 fn matches_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
-    leave_if_long(cx, "matches", &[s, p], bytes(s)?.len())?;
+    let size = bytes(s)?.len();
+    leave_if_long(cx, "matches", &[s, p], size.saturating_mul(ALL))?;
     matches_3(cx, [s, p, NIL])
 }
 
 fn split_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
     let size = bytes(s)?.len();
     leave_if_long(cx, "split", &[s, p, o], size)?;
+    let args = [s, p, o];
     let o = options(o, size, true)?;
+    if o.global {
+        leave_if_long(cx, "split", &args, size.saturating_mul(ALL))?;
+    }
     let found = search(cx, s, p, &o, o.global)?;
     let mut ranges: Vec<(usize, usize)> = Vec::with_capacity(found.len() + 1);
     let mut from = 0;
@@ -246,7 +265,16 @@ fn split_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
     }
     let v: Vec<Term> = match &ranges[..] {
         [(0, n)] if *n == size => vec![s],
-        _ => ranges.iter().map(|&(at, n)| cx.part(s, at, n)).collect(),
+        _ => {
+            let mut v = Vec::with_capacity(ranges.len());
+            for (at, n) in ranges {
+                if v.len().is_multiple_of(LOOK_EVERY) {
+                    reschedule::go_on()?;
+                }
+                v.push(cx.part(s, at, n));
+            }
+            v
+        }
     };
     Ok(cx.list(&v))
 }
@@ -330,6 +358,9 @@ fn list_to_bin_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     iolist::to_binary(cx, t).map_err(|_| Fail::Badarg)
 }
 
+/// Bytes of a number that are taken from or put into a binary where the native is called.
+const NUMBER_BYTES: usize = 1 << 20;
+
 /// Whether `t` asks for little-endian.
 fn little(t: Term) -> Result<bool, Fail> {
     if t == am::LITTLE {
@@ -344,6 +375,9 @@ fn little(t: Term) -> Result<bool, Fail> {
 fn decode_unsigned_2(cx: &mut Env, [s, e]: [Term; 2]) -> BifResult {
     let b = bytes(s)?;
     let le = little(e)?;
+    dirty_if(cx, "binary", "decode_unsigned", &[s, e], || {
+        b.len() > NUMBER_BYTES
+    })?;
     cx.bump(b.len() / 256 + 1);
     let digits: Vec<u64> = if le {
         b.chunks(8)
@@ -362,6 +396,9 @@ fn decode_unsigned_1(cx: &mut Env, [s]: [Term; 1]) -> BifResult {
 
 fn encode_unsigned_2(cx: &mut Env, [n, e]: [Term; 2]) -> BifResult {
     let le = little(e)?;
+    dirty_if(cx, "binary", "encode_unsigned", &[n, e], || {
+        n.as_big().is_some_and(|(_, d)| d.len() > NUMBER_BYTES / 8)
+    })?;
     let mut v: Vec<u8> = match (n.as_small(), n.as_big()) {
         (Some(n), _) if n >= 0 => n.to_le_bytes().to_vec(),
         (_, Some((false, d))) => d.iter().flat_map(|d| d.to_le_bytes()).collect(),
@@ -446,10 +483,10 @@ bifs! {
     Plain "binary":"copy"/1 = copy_1 [long];
     Plain "binary":"copy"/2 = copy_2 [long];
     Plain "binary":"list_to_bin"/1 = list_to_bin_1;
-    Plain "binary":"decode_unsigned"/1 = decode_unsigned_1;
-    Plain "binary":"decode_unsigned"/2 = decode_unsigned_2;
-    Plain "binary":"encode_unsigned"/1 = encode_unsigned_1;
-    Plain "binary":"encode_unsigned"/2 = encode_unsigned_2;
+    Plain "binary":"decode_unsigned"/1 = decode_unsigned_1 [long];
+    Plain "binary":"decode_unsigned"/2 = decode_unsigned_2 [long];
+    Plain "binary":"encode_unsigned"/1 = encode_unsigned_1 [long];
+    Plain "binary":"encode_unsigned"/2 = encode_unsigned_2 [long];
     Plain "binary":"longest_common_prefix"/1 = longest_common_prefix_1 [long];
     Plain "binary":"longest_common_suffix"/1 = longest_common_suffix_1 [long];
     Plain "binary":"referenced_byte_size"/1 = referenced_byte_size_1;

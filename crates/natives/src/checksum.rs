@@ -4,16 +4,32 @@
 //! count of bytes, and the unfinished block of 64 bytes, 88 bytes in all as in stock.
 
 use super::iolist::{IoWalk, Piece};
+use super::reschedule::{self, MANY, dirty_if, is_larger};
 use crate::bifs;
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::{Alloc, Term};
 use std::sync::OnceLock;
+
+/// Bytes after which a sum that is long looks whether it is to go on.
+const LONG_BYTES: usize = 1 << 20;
+/// Parts of an I/O list, of a cache line each, whose MD5 is made where the native is called: a few milliseconds.
+const MOST_MD5: usize = MANY / 8;
 
 /// Calls `f` with the bytes of an I/O list, piece by piece, empty binaries too, and counts the work.
 fn each(cx: &mut Env, data: Term, mut f: impl FnMut(&[u8])) -> Result<(), Fail> {
     let mut w = IoWalk::new(data);
     let mut buf = Vec::with_capacity(1024);
     let mut n = 0;
+    let mut f = |bytes: &[u8]| {
+        // An empty one counts too: a sum is brought into its range.
+        if bytes.is_empty() {
+            f(bytes);
+        }
+        bytes.chunks(LONG_BYTES).try_for_each(|b| {
+            f(b);
+            reschedule::go_on()
+        })
+    };
     while let Some(p) = w.next_piece().map_err(|_| Fail::Badarg)? {
         match p {
             Piece::Byte(b) => {
@@ -22,21 +38,21 @@ fn each(cx: &mut Env, data: Term, mut f: impl FnMut(&[u8])) -> Result<(), Fail> 
                     continue;
                 }
                 n += buf.len();
-                f(&buf);
+                f(&buf)?;
                 buf.clear();
             }
             Piece::Bits(_, b) => {
                 if !buf.is_empty() {
-                    f(&buf);
+                    f(&buf)?;
                 }
                 n += buf.len() + b.bit_len / 8;
                 buf.clear();
-                f(&b.to_bytes().ok_or(Fail::Badarg)?);
+                f(&b.to_bytes().ok_or(Fail::Badarg)?)?;
             }
         }
     }
     if !buf.is_empty() {
-        f(&buf);
+        f(&buf)?;
     }
     cx.bump((n + buf.len()) / 512 + 1);
     Ok(())
@@ -72,16 +88,31 @@ fn sum(cx: &mut Env, start: u32, data: Term, f: fn(u32, &[u8]) -> u32) -> BifRes
     Ok(Term::small(c as i64))
 }
 
+/// Leaves for a dirty thread where `data` has more parts than `most`.
+fn leave_if_long(
+    cx: &mut Env,
+    name: &str,
+    args: &[Term],
+    data: Term,
+    most: usize,
+) -> Result<(), Fail> {
+    dirty_if(cx, "erlang", name, args, || is_larger(data, most))
+}
+
 fn crc32_1(cx: &mut Env, [data]: [Term; 1]) -> BifResult {
+    leave_if_long(cx, "crc32", &[data], data, MANY)?;
     sum(cx, 0, data, crc32)
 }
 fn crc32_2(cx: &mut Env, [old, data]: [Term; 2]) -> BifResult {
+    leave_if_long(cx, "crc32", &[old, data], data, MANY)?;
     sum(cx, u32_arg(old)?, data, crc32)
 }
 fn adler32_1(cx: &mut Env, [data]: [Term; 1]) -> BifResult {
+    leave_if_long(cx, "adler32", &[data], data, MANY)?;
     sum(cx, 1, data, adler32)
 }
 fn adler32_2(cx: &mut Env, [old, data]: [Term; 2]) -> BifResult {
+    leave_if_long(cx, "adler32", &[old, data], data, MANY)?;
     sum(cx, u32_arg(old)?, data, adler32)
 }
 fn crc32_combine_3(_: &mut Env, [a, b, n]: [Term; 3]) -> BifResult {
@@ -201,6 +232,7 @@ impl Md5 {
 }
 
 fn md5_1(cx: &mut Env, [data]: [Term; 1]) -> BifResult {
+    leave_if_long(cx, "md5", &[data], data, MOST_MD5)?;
     let mut m = Md5::new();
     each(cx, data, |b| m.update(b))?;
     Ok(cx.binary(&m.finish()))
@@ -215,6 +247,7 @@ fn md5_context(t: Term) -> Result<Md5, Fail> {
 }
 fn md5_update_2(cx: &mut Env, [state, data]: [Term; 2]) -> BifResult {
     let mut m = md5_context(state)?;
+    leave_if_long(cx, "md5_update", &[state, data], data, MOST_MD5)?;
     each(cx, data, |b| m.update(b))?;
     Ok(cx.binary(&m.to_bytes()))
 }
@@ -224,15 +257,15 @@ fn md5_final_1(cx: &mut Env, [state]: [Term; 1]) -> BifResult {
 }
 
 bifs! {
-    Plain "erlang":"crc32"/1 = crc32_1;
-    Plain "erlang":"crc32"/2 = crc32_2;
+    Plain "erlang":"crc32"/1 = crc32_1 [long];
+    Plain "erlang":"crc32"/2 = crc32_2 [long];
     Plain "erlang":"crc32_combine"/3 = crc32_combine_3;
-    Plain "erlang":"adler32"/1 = adler32_1;
-    Plain "erlang":"adler32"/2 = adler32_2;
+    Plain "erlang":"adler32"/1 = adler32_1 [long];
+    Plain "erlang":"adler32"/2 = adler32_2 [long];
     Plain "erlang":"adler32_combine"/3 = adler32_combine_3;
-    Plain "erlang":"md5"/1 = md5_1;
+    Plain "erlang":"md5"/1 = md5_1 [long];
     Plain "erlang":"md5_init"/0 = md5_init_0;
-    Plain "erlang":"md5_update"/2 = md5_update_2;
+    Plain "erlang":"md5_update"/2 = md5_update_2 [long];
     Plain "erlang":"md5_final"/1 = md5_final_1;
 }
 

@@ -3,12 +3,20 @@
 
 use super::reschedule::dirty_if;
 use crate::cx::{BifResult, Env, Fail};
+use crate::lazy_atoms;
 use purlin_term::arith::{self, ParseError};
 use purlin_term::atom::{self, AtomError, MAX_CHARS};
 use purlin_term::print::{format_float_short, write_float_scientific};
 use purlin_term::{Alloc, NIL, Term, am};
 use smallvec::SmallVec;
 use std::fmt::Write as _;
+
+lazy_atoms! {
+    no_integer = "no_integer";
+    no_float = "no_float";
+    not_a_list = "not_a_list";
+    big = "big";
+}
 
 /// An atom of that name; ends the runtime where the table is full, as it is documented to.
 fn new_atom(name: &str) -> BifResult {
@@ -246,10 +254,10 @@ fn judged_in_erlang(text: &[u8], base: u32) -> bool {
 /// The base of `erlang:list_to_integer` since OTP 26: the number and the rest behind it, or an atom that says why not.
 fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
     if l.is_nil() {
-        return Ok(atom::intern("no_integer"));
+        return Ok(no_integer());
     }
     if !l.is_list() {
-        return Ok(atom::intern("not_a_list"));
+        return Ok(not_a_list());
     }
     let Ok(base) = base(b) else {
         return Ok(am::BADARG);
@@ -257,13 +265,13 @@ fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
     let long = || l.list_iter().nth(LONG_TEXT).is_some();
     dirty_if(cx, "erts_internal", "list_to_integer", &[l, b], long)?;
     let Some((text, rest)) = leading_integer(l, base) else {
-        return Ok(atom::intern("no_integer"));
+        return Ok(no_integer());
     };
     if !rest.is_nil() && judged_in_erlang(&text, base) {
-        return Ok(atom::intern("big"));
+        return Ok(big());
     }
     match parse_integer(cx, &text, base) {
-        Err(Fail::SystemLimit) => Ok(atom::intern("big")),
+        Err(Fail::SystemLimit) => Ok(big()),
         n => Ok(cx.tuple(&[n?, rest])),
     }
 }
@@ -276,28 +284,28 @@ fn internal_binary_to_integer_2(cx: &mut Env, [b, radix]: [Term; 2]) -> BifResul
     let args = [b, radix];
     dirty_if(cx, "erts_internal", "binary_to_integer", &args, || long)?;
     match parse_integer(cx, &text, base) {
-        Err(Fail::SystemLimit) => Ok(atom::intern("big")),
-        Err(Fail::Badarg) if judged_in_erlang(&text, base) => Ok(atom::intern("big")),
+        Err(Fail::SystemLimit) => Ok(big()),
+        Err(Fail::Badarg) if judged_in_erlang(&text, base) => Ok(big()),
         Err(Fail::Badarg) => Ok(am::BADARG),
         other => other,
     }
 }
 
 /// `{error, What}`
-fn no_number(cx: &mut Env, what: &str) -> BifResult {
-    Ok(cx.err(atom::intern(what)))
+fn no_number(cx: &mut Env, what: Term) -> BifResult {
+    Ok(cx.err(what))
 }
 
 fn string_list_to_integer_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     if !l.is_list() {
-        return no_number(cx, "not_a_list");
+        return no_number(cx, not_a_list());
     }
     match leading_integer(l, 10) {
         Some((text, rest)) => {
             let n = parse_integer(cx, &text, 10)?;
             Ok(cx.tuple(&[n, rest]))
         }
-        None => no_number(cx, "no_integer"),
+        None => no_number(cx, no_integer()),
     }
 }
 
@@ -374,10 +382,10 @@ enum Expect {
 fn string_list_to_float_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     use Expect::*;
     if l.is_nil() {
-        return no_number(cx, "no_float");
+        return no_number(cx, no_float());
     }
     if !l.is_list() {
-        return no_number(cx, "not_a_list");
+        return no_number(cx, not_a_list());
     }
     let mut text: Vec<u8> = Vec::new();
     let mut rest = l;
@@ -427,7 +435,7 @@ fn string_list_to_float_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
             let f = cx.float(f);
             Ok(cx.tuple(&[f, rest]))
         }
-        None => no_number(cx, "no_float"),
+        None => no_number(cx, no_float()),
     }
 }
 
@@ -479,9 +487,8 @@ impl std::fmt::Write for FloatText {
 
 /// `d.ddd` with that many decimals. With few decimals the fraction is rounded as a float product, in which halves
 /// may have moved: that is what programs have always seen.
-fn fixed(f: f64, decimals: i64, compact: bool) -> Option<FloatText> {
+fn fixed(text: &mut FloatText, f: f64, decimals: i64, compact: bool) -> Option<()> {
     let exact = f.abs() > (1u64 << 53) as f64 || decimals > MAX_FAST_DECIMALS;
-    let mut text = FloatText::new();
     if exact {
         if decimals > MAX_FLOAT_CHARS as i64 {
             return None;
@@ -521,11 +528,18 @@ fn fixed(f: f64, decimals: i64, compact: bool) -> Option<FloatText> {
             _ => n,
         };
     }
-    Some(text)
+    Some(())
+}
+
+lazy_atoms! {
+    a_decimals = "decimals";
+    a_scientific = "scientific";
+    a_compact = "compact";
+    a_short = "short";
 }
 
 /// A float as text by the options of `float_to_list/2`.
-fn float_text(f: Term, options: Term) -> Option<FloatText> {
+fn float_text(text: &mut FloatText, f: Term, options: Term) -> Option<()> {
     enum Form {
         Short,
         Fixed(i64),
@@ -536,42 +550,34 @@ fn float_text(f: Term, options: Term) -> Option<FloatText> {
     let mut compact = false;
     let mut it = options.list_iter();
     for o in it.by_ref() {
-        let word = |t: Term| if t.is_atom() { atom::name(t) } else { "" };
         match o.as_tuple() {
             Some(&[key, n]) => {
                 let n = n.as_small()?;
-                form = match word(key) {
-                    "decimals" => Form::Fixed(n),
-                    "scientific" => Form::Scientific(n),
+                form = match key {
+                    k if k == a_decimals() => Form::Fixed(n),
+                    k if k == a_scientific() => Form::Scientific(n),
                     _ => return None,
                 };
             }
             Some(_) => return None,
-            None => match word(o) {
-                "compact" => compact = true,
-                "short" => form = Form::Short,
-                _ => return None,
-            },
+            None if o == a_compact() => compact = true,
+            None if o == a_short() => form = Form::Short,
+            None => return None,
         }
     }
     if !it.tail().is_nil() {
         return None;
     }
     match form {
-        Form::Short => {
-            let mut text = FloatText::new();
-            text.push(format_float_short(f).as_bytes())?;
-            Some(text)
-        }
+        Form::Short => text.push(format_float_short(f).as_bytes()),
         Form::Fixed(n) if n < 0 => None,
-        Form::Fixed(n) => fixed(f, n, compact),
+        Form::Fixed(n) => fixed(text, f, n, compact),
         Form::Scientific(n) if n > MAX_FLOAT_CHARS as i64 => None,
         Form::Scientific(n) => {
             // A negative number of digits means the usual number, as it does in C.
-            let mut text = FloatText::new();
             let n = if n < 0 { 6 } else { n as usize };
-            write_float_scientific(&mut text, f, n).ok()?;
-            (text.len <= MAX_FLOAT_CHARS).then_some(text)
+            write_float_scientific(text, f, n).ok()?;
+            (text.len <= MAX_FLOAT_CHARS).then_some(())
         }
     }
 }
@@ -579,14 +585,16 @@ fn float_to_list_1(cx: &mut Env, [f]: [Term; 1]) -> BifResult {
     float_to_list_2(cx, [f, NIL])
 }
 fn float_to_list_2(cx: &mut Env, [f, options]: [Term; 2]) -> BifResult {
-    let s = float_text(f, options).ok_or(Fail::Badarg)?;
+    let mut s = FloatText::new();
+    float_text(&mut s, f, options).ok_or(Fail::Badarg)?;
     Ok(cx.byte_list(s.as_bytes(), NIL))
 }
 fn float_to_binary_1(cx: &mut Env, [f]: [Term; 1]) -> BifResult {
     float_to_binary_2(cx, [f, NIL])
 }
 fn float_to_binary_2(cx: &mut Env, [f, options]: [Term; 2]) -> BifResult {
-    let s = float_text(f, options).ok_or(Fail::Badarg)?;
+    let mut s = FloatText::new();
+    float_text(&mut s, f, options).ok_or(Fail::Badarg)?;
     Ok(cx.binary(s.as_bytes()))
 }
 

@@ -1,7 +1,7 @@
 //! Natives of module `erlang` on the external term format.
 
 use super::errors::with_args;
-use super::reschedule::{MANY, dirty_if, dirty_if_large, is_large};
+use super::reschedule::{MANY, dirty_if, dirty_if_large, is_larger};
 use crate::cx::{BifResult, Env, Fail};
 use crate::exports::CodeHooks;
 use purlin_term::etf::decode::{self, DecodeError, decode};
@@ -66,10 +66,18 @@ fn term_to_binary_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 }
 fn term_to_binary_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
     let o = encode_options(options)?;
+    let most = most_parts(&o);
     dirty_if(cx, "erlang", "term_to_binary", &[t, options], || {
-        is_large(t)
+        is_larger(t, most)
     })?;
     to_binary(cx, t, o)
+}
+/// Parts of a term that are encoded where the native is called. To compress them takes many times as long.
+fn most_parts(o: &encode::Options) -> usize {
+    match o.compressed {
+        0 => MANY,
+        _ => MANY / 64,
+    }
 }
 fn to_binary(cx: &mut Env, t: Term, o: encode::Options) -> BifResult {
     let b = encode_all(t, o).ok_or(Fail::SystemLimit)?;
@@ -83,7 +91,10 @@ fn term_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 }
 fn term_to_iovec_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
     let o = encode_options(options)?;
-    dirty_if_large(cx, "erlang", "term_to_iovec", &[t, options], t)?;
+    let most = most_parts(&o);
+    dirty_if(cx, "erlang", "term_to_iovec", &[t, options], || {
+        is_larger(t, most)
+    })?;
     if o.compressed > 0 {
         // A binary, and no list of one: as stock has it.
         return to_binary(cx, t, o);

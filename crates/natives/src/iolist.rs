@@ -193,6 +193,7 @@ fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 
 fn binary_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     let s = b.as_binary().ok_or(Fail::Badarg)?;
+    dirty_if(cx, "erlang", "binary_to_list", &[b], || s.len() > MANY)?;
     cx.bump(s.len() / BYTES_PER_REDUCTION + 1);
     Ok(cx.byte_list(&s, NIL))
 }
@@ -204,6 +205,8 @@ fn binary_to_list_3(cx: &mut Env, [b, from, to]: [Term; 3]) -> BifResult {
         (Some(f), Some(t)) if f >= 1 && f <= t && t as u64 <= n as u64 => (f as usize, t as usize),
         _ => return Err(Fail::Badarg),
     };
+    let args = [b, Term::small(from as i64), Term::small(to as i64)];
+    dirty_if(cx, "erlang", "binary_to_list", &args, || to - from > MANY)?;
     let part = Bits {
         // SAFETY: within the bitstring.
         base: unsafe { bits.base.add(from - 1) },
@@ -217,6 +220,9 @@ fn binary_to_list_3(cx: &mut Env, [b, from, to]: [Term; 3]) -> BifResult {
 
 fn bitstring_to_list_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     let bits = b.as_bits().ok_or(Fail::Badarg)?;
+    dirty_if(cx, "erlang", "bitstring_to_list", &[b], || {
+        bits.bit_len / 8 > MANY
+    })?;
     let whole = bits.bit_len & !7;
     let tail = if bits.bit_len == whole {
         NIL
@@ -284,9 +290,9 @@ bifs! {
     Plain "erlang":"list_to_binary"/1 = list_to_binary_1 [long];
     Plain "erlang":"iolist_size"/1 = iolist_size_1 [long];
     Plain "erlang":"list_to_bitstring"/1 = list_to_bitstring_1 [long];
-    Plain "erlang":"binary_to_list"/1 = binary_to_list_1;
-    Plain "erlang":"binary_to_list"/3 = binary_to_list_3;
-    Plain "erlang":"bitstring_to_list"/1 = bitstring_to_list_1;
+    Plain "erlang":"binary_to_list"/1 = binary_to_list_1 [long];
+    Plain "erlang":"binary_to_list"/3 = binary_to_list_3 [long];
+    Plain "erlang":"bitstring_to_list"/1 = bitstring_to_list_1 [long];
     Plain "erlang":"split_binary"/2 = split_binary_2;
     Guard "erlang":"binary_part"/2 = binary_part_2;
     Guard "erlang":"binary_part"/3 = binary_part_3;

@@ -22,6 +22,8 @@ pub mod records;
 pub mod tuples;
 pub mod types;
 pub mod unicode;
+mod zlib;
+mod zstd;
 
 use purlin_native::bif::Bif;
 use purlin_native::{bif, bifs, cx, errors, exports, ids, lazy_atoms, native_state, reschedule};
@@ -47,4 +49,6 @@ pub const TABLES: &[&[Bif]] = &[
     tuples::BIFS,
     types::BIFS,
     unicode::BIFS,
+    zlib::BIFS,
+    zstd::BIFS,
 ];

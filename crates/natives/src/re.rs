@@ -10,6 +10,7 @@
 
 use super::iolist::{self, IoSlice};
 use super::re_syntax;
+use super::reschedule;
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use pcre2_sys as sys;
@@ -602,7 +603,7 @@ fn badopt(cx: &mut Env) -> Fail {
     cx.badarg_cause(am::BADOPT)
 }
 
-/// What the reference in a compiled pattern stands for.
+/// The compiled code that the reference in a pattern stands for.
 struct Compiled(Vec<u8>);
 
 fn pattern_term(cx: &mut Env, src: &Source, code: &Code) -> Term {
@@ -1177,7 +1178,15 @@ fn internal_run_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
 /// `purlin:re_long(Subject, Pattern, Options, IsFirst)`: a match that takes long, from its beginning.
 fn re_long_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
     let is_first = is_first.as_bool().ok_or(Fail::Badarg)?;
-    run_at(cx, s, p, o, is_first, At::DirtyThread)
+    let (f, arity) = match (is_first, o.is_nil()) {
+        (true, true) => ("run", 2),
+        (true, false) => ("run", 3),
+        _ => ("internal_run", 4),
+    };
+    let name = (atom::intern("re"), atom::intern(f), arity);
+    reschedule::open(cx, name, |cx| {
+        run_at(cx, s, p, o, is_first, At::DirtyThread)
+    })
 }
 
 fn inspect_2(cx: &mut Env, [pat, what]: [Term; 2]) -> BifResult {

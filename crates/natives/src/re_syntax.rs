@@ -66,7 +66,7 @@ struct Level {
     asserts: bool,
     condition: bool,
     capture: usize,
-    /// Of this alternative: all but the last part; the last part, which may yet be repeated.
+    /// This alternative in two: all but the last part; the last part, which may yet be repeated.
     so_far: Says,
     last: Says,
     alternatives: usize,

@@ -1,5 +1,6 @@
 //! Natives on tuples of module `erlang`.
 
+use super::reschedule::{MANY, dirty_if, is_large};
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::layout::object_words;
 use purlin_term::word::{Subtag, header};
@@ -87,12 +88,18 @@ fn arity(n: Term) -> Result<usize, Fail> {
 
 fn make_tuple_2(cx: &mut Env, [n, v]: [Term; 2]) -> BifResult {
     let n = arity(n)?;
+    let args = [Term::small(n as i64), v];
+    dirty_if(cx, "erlang", "make_tuple", &args, || n > 4 * MANY)?;
     cx.bump(n / 64);
     Ok(build(cx, n, |to| to.fill(v)))
 }
 
 fn make_tuple_3(cx: &mut Env, [n, v, init]: [Term; 3]) -> BifResult {
     let n = arity(n)?;
+    let args = [Term::small(n as i64), v, init];
+    dirty_if(cx, "erlang", "make_tuple", &args, || {
+        n > 4 * MANY || is_large(init)
+    })?;
     let mut items = vec![v; n];
     let mut it = init.list_iter();
     let mut steps = 0;
@@ -112,6 +119,7 @@ fn make_tuple_3(cx: &mut Env, [n, v, init]: [Term; 3]) -> BifResult {
 
 fn tuple_to_list_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
+    dirty_if(cx, "erlang", "tuple_to_list", &[t], || e.len() > MANY)?;
     cx.bump(e.len() / 64);
     Ok(cx.list(e))
 }
@@ -121,6 +129,7 @@ fn list_to_tuple_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     if v.len() > MAX_ARITY {
         return Err(Fail::Badarg);
     }
+    dirty_if(cx, "erlang", "list_to_tuple", &[l], || v.len() > MANY)?;
     cx.bump(v.len() / 64);
     Ok(cx.tuple(&v))
 }
@@ -136,9 +145,9 @@ crate::bifs! {
     Plain "erlang":"append_element"/2 = append_element_2;
     Plain "erlang":"insert_element"/3 = insert_element_3;
     Plain "erlang":"delete_element"/2 = delete_element_2;
-    Plain "erlang":"make_tuple"/2 = make_tuple_2;
-    Plain "erlang":"make_tuple"/3 = make_tuple_3;
-    Plain "erlang":"tuple_to_list"/1 = tuple_to_list_1;
-    Plain "erlang":"list_to_tuple"/1 = list_to_tuple_1;
+    Plain "erlang":"make_tuple"/2 = make_tuple_2 [long];
+    Plain "erlang":"make_tuple"/3 = make_tuple_3 [long];
+    Plain "erlang":"tuple_to_list"/1 = tuple_to_list_1 [long];
+    Plain "erlang":"list_to_tuple"/1 = list_to_tuple_1 [long];
     Guard "erlang":"tuple_size"/1 = tuple_size_1;
 }

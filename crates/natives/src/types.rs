@@ -58,7 +58,7 @@ fn is_record_2(_cx: &mut Env, [t, tag]: [Term; 2]) -> BifResult {
         None => t.as_tuple().is_some_and(|e| e.first() == Some(&tag)),
     }))
 }
-/// Of a tuple its tag and its size, of a native record its module and its name.
+/// A tuple is asked for its tag and size, a native record for its module and name.
 fn is_record_3(_cx: &mut Env, [t, tag, n]: [Term; 3]) -> BifResult {
     if n.is_atom() && tag.is_atom() && release::has(NATIVE_RECORDS) {
         return Ok(Term::bool(t.as_record().is_some_and(|r| r.is(tag, n))));

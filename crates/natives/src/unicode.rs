@@ -90,6 +90,9 @@ fn chardata_size(t: Term) -> Option<usize> {
     }
 }
 
+/// Steps of a long conversion after which it looks whether it is to go on.
+const LOOK_EVERY: usize = 1 << 16;
+
 /// How a conversion ended.
 enum End {
     Done,
@@ -249,6 +252,9 @@ impl<S: Sink> Conv<'_, S> {
         let mut steps = 0usize;
         loop {
             steps += 1;
+            if steps.is_multiple_of(LOOK_EVERY) {
+                reschedule::go_on()?;
+            }
             if let Some((h, t)) = at.as_cons() {
                 if h.is_integer() {
                     if !self.integer(h) {
@@ -354,9 +360,15 @@ fn characters_to_list_2(cx: &mut Env, [data, enc]: [Term; 2]) -> BifResult {
     convert::<Vec<Term>>(cx, data, enc, "characters_to_list", |cx, v| cx.list(v))
 }
 
+/// Bytes that are looked at where the native is called: a few milliseconds.
+const BYTES_LOOKED_AT: usize = 16 << 20;
+
 fn bin_is_7bit_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     Ok(Term::bool(match b.as_binary() {
         Some(s) => {
+            dirty_if(cx, "unicode", "bin_is_7bit", &[b], || {
+                s.len() > BYTES_LOOKED_AT
+            })?;
             cx.bump(s.len() / 1024 + 1);
             s.is_ascii()
         }
@@ -367,5 +379,5 @@ fn bin_is_7bit_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
 bifs! {
     Plain "unicode":"characters_to_binary"/2 = characters_to_binary_2 [long];
     Plain "unicode":"characters_to_list"/2 = characters_to_list_2 [long];
-    Plain "unicode":"bin_is_7bit"/1 = bin_is_7bit_1;
+    Plain "unicode":"bin_is_7bit"/1 = bin_is_7bit_1 [long];
 }

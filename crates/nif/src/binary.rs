@@ -11,7 +11,7 @@ use purlin_term::layout::{Bits, heap_bin_limit};
 use purlin_term::{Alloc, Term, etf, iolist};
 use std::ffi::{c_int, c_uint};
 
-/// Of `enif_binary_to_term`: no atoms are made.
+/// A flag of `enif_binary_to_term`: no atoms are made.
 const SAFE: c_uint = 0x2000_0000;
 
 impl Binary {
@@ -23,6 +23,9 @@ impl Binary {
         }
     }
     /// Owns `bin`, of whose bytes all count.
+    ///
+    /// # Safety
+    /// `bin` has `size` bytes, and the caller's count goes to the binary.
     pub unsafe fn owned(bin: *mut RcBin, size: usize) -> Binary {
         Binary {
             size,
@@ -37,6 +40,9 @@ impl Binary {
 }
 
 /// The bytes of a binary, good for the environment's life.
+///
+/// # Safety
+/// The environment is this call's, and `t` a term of it.
 #[inline(always)]
 unsafe fn inspect(env: *mut ErlNifEnv, t: Term) -> Option<Binary> {
     let bits = t.as_bits()?;
@@ -50,6 +56,9 @@ unsafe fn inspect(env: *mut ErlNifEnv, t: Term) -> Option<Binary> {
 }
 
 /// The same where the bytes don't start at one.
+///
+/// # Safety
+/// The environment is this call's, and the bits are those of a term of it.
 #[cold]
 #[inline(never)]
 unsafe fn shifted(env: *mut ErlNifEnv, bits: Bits) -> Binary {

@@ -52,6 +52,8 @@ pub fn watch() {
     });
 }
 
+/// # Safety
+/// The system calls it, as the handler of a signal.
 unsafe extern "C" fn failed(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     let place = SIGNALS.iter().position(|s| s.0 == signal).unwrap_or(0);
     // Somebody has sent it: there is no instruction that would fail again. Stock ignores one of them.

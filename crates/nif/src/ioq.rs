@@ -10,7 +10,7 @@ use purlin_term::{Alloc, NIL, Term};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 
-/// Of `IoVec::flags`: it has a block of its own for its parts, and is itself one that was allocated.
+/// A bit of `IoVec::flags`: it has a block of its own for its parts, and is itself one that was allocated.
 const PARTS_OUTSIDE: c_int = 1;
 const ALLOCATED: c_int = 2;
 
@@ -49,6 +49,9 @@ impl IoQueue {
 }
 
 /// Adds the bytes behind `t`, a binary.
+///
+/// # Safety
+/// `t` is a term.
 unsafe fn part_of(t: Term) -> Option<Part> {
     let bits = t.as_bits()?;
     let bytes = bits.to_bytes()?;
@@ -72,6 +75,9 @@ unsafe fn part_of(t: Term) -> Option<Part> {
 
 /// The parts of a list of binaries, of which the first `most` at most are taken; the rest of the list. None: there is something
 /// else in it.
+///
+/// # Safety
+/// `list` is a term.
 unsafe fn parts(list: Term, most: usize) -> Option<(Vec<Part>, Term)> {
     let mut out = Vec::new();
     let mut rest = list;
@@ -114,6 +120,9 @@ pub unsafe fn free_iovec(v: *mut IoVec) {
 }
 
 /// Fills a vector, whose own places hold as many parts as they do.
+///
+/// # Safety
+/// `v` may be written to, and owns nothing yet.
 unsafe fn fill(v: *mut IoVec, parts: Vec<Part>, flags: c_int) {
     let n = parts.len();
     let mut iov: Vec<libc::iovec> = Vec::with_capacity(n);
@@ -145,6 +154,9 @@ unsafe fn fill(v: *mut IoVec, parts: Vec<Part>, flags: c_int) {
 }
 
 /// The environment frees the memory of a vector. The vector itself may lie where C code has its locals.
+///
+/// # Safety
+/// `v` was filled by [`fill`], and nothing else frees its blocks.
 unsafe fn keep_with(env: &mut ErlNifEnv, v: *mut IoVec) {
     let n = (*v).iovcnt.max(0) as usize;
     for i in 0..n {

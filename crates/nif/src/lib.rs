@@ -52,11 +52,25 @@ mod tracer;
 pub use driver::owner_exit;
 pub use library::loaded;
 pub use load::{minor_of, taints};
-pub use resource::{watched_by, watched_down};
 pub use select::count as selected;
 pub use tracer::{Kind, TracerModule, tracer_module};
 
 use purlin_native::bif::Bif;
+use purlin_term::{Alloc, Term};
+
+/// A process has ended that somebody here watches by that reference: a resource, or a driver.
+pub fn watched_down(reference: Term, pid: Term) {
+    if let Some(num) = reference.as_ref_view().and_then(|r| r.local_nums())
+        && !resource::watched_down(num, pid)
+    {
+        driver::watched_down(num);
+    }
+}
+
+/// Who watches by that reference: a resource, or the port of a driver.
+pub fn watched_by(num: [u32; 3], to: &mut dyn Alloc) -> Option<Term> {
+    resource::watched_by(num, to).unwrap_or_else(|| driver::watched_by(num))
+}
 
 /// The tables of natives here.
 pub const TABLES: &[&[Bif]] = &[load::BIFS, driver::natives::BIFS];

@@ -252,6 +252,9 @@ pub fn under_way() -> Option<UnderWay> {
 }
 
 /// Calls the function that stands in a slot of a module.
+///
+/// # Safety
+/// `f` is a function of a library, made here; `cx` is the context of this thread, and as many terms as its arity are at `args`.
 unsafe fn call(cx: *mut Env, args: *const Term, f: *const NifFunction) -> Term {
     let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
     // SAFETY: functions of libraries are made here only; the context is of a thread that runs processes.
@@ -263,6 +266,8 @@ unsafe fn call(cx: *mut Env, args: *const Term, f: *const NifFunction) -> Term {
     run(env, cx, args, f)
 }
 
+/// # Safety
+/// As for [`call`]; nobody else uses the environment.
 #[inline(always)]
 unsafe fn run(env: *mut ErlNifEnv, cx: &mut Cx, args: *const Term, f: &Function) -> Term {
     (*env).cx = cx;
@@ -282,6 +287,9 @@ unsafe fn run(env: *mut ErlNifEnv, cx: &mut Cx, args: *const Term, f: &Function)
 
 /// Calls the function on a dirty thread: what arrives at the process is acted on meanwhile. In the midst of another call the process
 /// stays with that.
+///
+/// # Safety
+/// As for [`run`].
 #[inline(never)]
 unsafe fn lending(env: *mut ErlNifEnv, cx: *mut Cx, args: *const Term, f: &Function) -> Term {
     if WITHIN.get() {
@@ -297,6 +305,9 @@ unsafe fn lending(env: *mut ErlNifEnv, cx: *mut Cx, args: *const Term, f: &Funct
 
 /// The same where halting waits for the call, or where another call of this thread is under way: that one has its environment again
 /// afterwards.
+///
+/// # Safety
+/// As for [`call`].
 #[cold]
 #[inline(never)]
 unsafe fn call_apart(cx: &mut Cx, args: *const Term, f: &Function) -> Term {
@@ -342,6 +353,9 @@ pub unsafe fn named_here(f: &Function, how: impl FnOnce(NifFn) -> Term) -> Term 
 }
 
 /// Makes a call that was asked for in the place of another.
+///
+/// # Safety
+/// As for [`call`]; the process has asked for this call.
 unsafe fn call_scheduled(cx: *mut Env, args: *const Term, f: *const NifFunction) -> Term {
     // SAFETY: as for `call`.
     let (f, cx): (&Function, &mut Cx) =

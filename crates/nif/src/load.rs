@@ -330,8 +330,12 @@ pub fn minor_of(release: u32) -> c_int {
 fn open_file(mut path: Vec<u8>) -> Result<(Open, String), Refused> {
     path.extend_from_slice(b".so");
     let file: String = path.iter().map(|&b| b as char).collect();
+    let own = purlin_io::inside::system_path(&path);
     // There are no zeros in it any more.
-    let c = CString::new(path).unwrap_or_default();
+    let c = match own {
+        Some(Ok(own)) => own,
+        _ => CString::new(path).unwrap_or_default(),
+    };
     // SAFETY: a string; what the library does as it is opened is its own business.
     let handle = unsafe { libc::dlopen(c.as_ptr(), libc::RTLD_NOW) };
     if handle.is_null() {

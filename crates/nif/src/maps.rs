@@ -5,6 +5,8 @@ use crate::env::ErlNifEnv;
 use purlin_term::{Alloc, Term, map};
 use std::ffi::c_int;
 
+/// # Safety
+/// `to` may be written to.
 unsafe fn store(to: *mut Term, v: Option<Term>) -> c_int {
     match v {
         Some(v) => {

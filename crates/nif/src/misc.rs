@@ -80,6 +80,9 @@ fn thread_type() -> c_int {
 }
 
 /// Tells what the system says of a failure.
+///
+/// # Safety
+/// `to` is the caller's function, which takes `arg` and a text.
 unsafe fn tell(to: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>, arg: *mut c_void) {
     if let Some(f) = to {
         f(arg, libc::dlerror());

@@ -172,6 +172,10 @@ pub fn orphan(library: &Arc<Library>) {
 
 /// Opens a type for the library that is being loaded. `members`: how many fields of `init` count. `tried`: what was done, or what was
 /// asked for where that can't be done.
+///
+/// # Safety
+/// `name` is text that ends in a zero byte, `tried` null or may be written to, and the environment that of a library which is
+/// being loaded.
 unsafe fn open(
     env: *mut ErlNifEnv,
     name: *const c_char,
@@ -276,6 +280,9 @@ impl Drop for Value {
 }
 
 /// Ends a resource that nobody holds.
+///
+/// # Safety
+/// Nobody holds the resource, and it has not ended yet.
 unsafe fn end(head: *mut Head) {
     let watches = {
         let mut all = watches();
@@ -309,11 +316,16 @@ unsafe fn end(head: *mut Head) {
     }
 }
 
+/// # Safety
+/// `head` was made by [`alloc`].
 unsafe fn data_of(head: *mut Head) -> *mut c_void {
     (head as *mut u8).add(HEAD) as *mut c_void
 }
 
 /// The head of the resource that C code knows by that address.
+///
+/// # Safety
+/// `data` came from [`data_of`].
 unsafe fn head_of(data: *const c_void) -> *mut Head {
     (data as *mut u8).sub(HEAD) as *mut Head
 }
@@ -355,6 +367,9 @@ fn encoded(m: &MagicRef) {
 }
 
 /// As [`behind`], of a plain reference that comes from an external term too. The environment then holds the resource.
+///
+/// # Safety
+/// The environment is this call's, and `t` a term of it.
 unsafe fn behind_any(env: *mut ErlNifEnv, t: Term) -> Option<*mut Head> {
     let found = behind(t);
     if found.is_some() {
@@ -375,16 +390,25 @@ unsafe fn behind_any(env: *mut ErlNifEnv, t: Term) -> Option<*mut Head> {
 }
 
 /// Adds a holder.
+///
+/// # Safety
+/// `data` is the address of a resource that is held.
 pub unsafe fn keep(data: *mut c_void) {
     (*(*head_of(data)).magic).retain();
 }
 
 /// A holder less.
+///
+/// # Safety
+/// `data` is the address of a resource, of which the caller has a count to give up.
 pub unsafe fn release(data: *mut c_void) {
     MagicRef::release((*head_of(data)).magic);
 }
 
 /// Whether the type of a resource says what to do when its descriptor isn't selected any more; does it.
+///
+/// # Safety
+/// `data` is the address of a resource that is held.
 pub unsafe fn stop(data: *mut c_void, fd: c_int, direct: bool) {
     let (init, owner) = (*head_of(data)).kind.callbacks();
     if let Some(f) = init.stop {
@@ -394,6 +418,9 @@ pub unsafe fn stop(data: *mut c_void, fd: c_int, direct: bool) {
 }
 
 /// A reference to a resource.
+///
+/// # Safety
+/// `data` is the address of a resource that is held.
 pub unsafe fn reference(data: *mut c_void, to: &mut dyn Alloc) -> Term {
     to.magic_ref((*head_of(data)).magic)
 }
@@ -416,6 +443,9 @@ fn watches() -> MutexGuard<'static, Option<HashMap<[u32; 3], Watch>>> {
 
 /// Holds a resource if somebody else does. To be called under the lock of `WATCHES`: the count goes when the resource dies,
 /// which is said under that lock before.
+///
+/// # Safety
+/// The lock of `WATCHES` is held since before `head` was found in it.
 unsafe fn try_keep(head: *mut Head) -> bool {
     !(*head).dying && MagicRef::try_retain((*head).magic)
 }
@@ -428,21 +458,17 @@ fn stop_watching(num: [u32; 3], pid: Term) {
     }
 }
 
-/// A process that is watched by that reference has ended.
-pub fn watched_down(reference: Term, pid: Term) {
-    let Some(num) = reference.as_ref_view().and_then(|r| r.local_nums()) else {
-        return;
-    };
+/// A process has ended that a resource may watch by that reference. False: none does.
+pub(crate) fn watched_down(num: [u32; 3], pid: Term) -> bool {
     let head = {
         let mut all = watches();
         let Some(w) = all.as_mut().and_then(|a| a.remove(&num)) else {
-            drop(all);
-            return crate::driver::watched_down(num);
+            return false;
         };
         // SAFETY: see the module head on locks.
         unsafe {
             if !try_keep(w.head) {
-                return;
+                return true;
             }
             let mine = &mut (*w.head).watches;
             if let Some(i) = mine.iter().position(|m| *m == num) {
@@ -464,26 +490,27 @@ pub fn watched_down(reference: Term, pid: Term) {
             MagicRef::release((*head.0).magic);
         }
     }));
+    true
 }
 
-/// The resource that watches by that reference, if it is there.
-pub fn watched_by(num: [u32; 3], to: &mut dyn Alloc) -> Option<Term> {
+/// The resource that watches by that reference, or that it is on its way out. None: none watches by it.
+pub(crate) fn watched_by(num: [u32; 3], to: &mut dyn Alloc) -> Option<Option<Term>> {
     let all = watches();
-    let Some(head) = all.as_ref().and_then(|a| a.get(&num)).map(|w| w.head) else {
-        return crate::driver::watched_by(num);
-    };
+    let head = all.as_ref()?.get(&num)?.head;
     // SAFETY: see the module head on locks.
     unsafe {
         if !try_keep(head) {
-            return None;
+            return Some(None);
         }
         let t = to.magic_ref((*head).magic);
         drop(all);
         MagicRef::release((*head).magic);
-        Some(t)
+        Some(Some(t))
     }
 }
 
+/// # Safety
+/// `kind` is a type of resources that is not freed.
 unsafe fn alloc(kind: *const ResourceType, size: usize) -> *mut c_void {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| magic::on_encode(encoded));
@@ -511,6 +538,9 @@ unsafe fn alloc(kind: *const ResourceType, size: usize) -> *mut c_void {
 }
 
 /// A binary that stood for bytes of a resource is gone.
+///
+/// # Safety
+/// `data` is the address of a resource, of which the binary had a count.
 unsafe fn let_go(data: *mut u8) {
     release(data as *mut c_void);
 }
@@ -662,6 +692,9 @@ exported! {
 }
 
 /// A resource stops to watch by that reference; whom it watched.
+///
+/// # Safety
+/// `head` is a resource that is held.
 unsafe fn forget(head: *mut Head, num: [u32; 3]) -> Option<Term> {
     let mut all = watches();
     let all = all.as_mut()?;

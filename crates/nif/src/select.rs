@@ -105,6 +105,9 @@ fn want(s: &Selected) {
 }
 
 /// The message of an event: what the caller made, or `{select, Resource, Reference, Event}`.
+///
+/// # Safety
+/// `data` is the address of a resource that is held, and `msg` a term.
 unsafe fn message(mode: c_int, data: *mut c_void, msg: Term, event: &str) -> OwnedTerm {
     if mode & CUSTOM != 0 {
         return OwnedTerm::copy_of(msg);
@@ -116,6 +119,8 @@ unsafe fn message(mode: c_int, data: *mut c_void, msg: Term, event: &str) -> Own
     OwnedTerm::from_parts(t, f)
 }
 
+/// # Safety
+/// `data` is the address of a resource that is held.
 unsafe fn stop(fd: c_int, data: *mut c_void) -> c_int {
     let mut all = selected();
     let gone = all.as_mut().and_then(|a| {
@@ -141,6 +146,8 @@ fn cancelled(read: bool, write: bool, error: bool) -> c_int {
     of(read, READ_CANCELLED) | of(write, WRITE_CANCELLED) | of(error, ERROR_CANCELLED)
 }
 
+/// # Safety
+/// The resources that are selected are held.
 unsafe fn cancel(fd: c_int, mode: c_int) -> c_int {
     let mut all = selected();
     let Some(s) = all.as_mut().and_then(|a| a.get_mut(&fd)) else {
@@ -156,6 +163,9 @@ unsafe fn cancel(fd: c_int, mode: c_int) -> c_int {
     cancelled(gone[0].is_some(), gone[1].is_some(), gone[2].is_some())
 }
 
+/// # Safety
+/// As for `enif_select`: the environment is this call's, `data` the address of a resource that is held, and `pid` null or a
+/// process.
 unsafe fn select(
     env: *mut ErlNifEnv,
     fd: c_int,
@@ -243,6 +253,9 @@ unsafe fn select(
 }
 
 /// Lets go of the resource that had a descriptor which is another's now.
+///
+/// # Safety
+/// What is let go of held its resource.
 unsafe fn end_stale(stale: Option<Selected>) {
     if let Some(s) = stale {
         let data = s.data as *mut c_void;

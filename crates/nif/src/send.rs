@@ -14,6 +14,8 @@ use std::ffi::c_int;
 /// No pid and no port, as `ErlNifPid` has it.
 const UNDEFINED: Term = am::UNDEFINED;
 
+/// # Safety
+/// `to` may be written to.
 unsafe fn store(to: *mut Pid, v: Option<Term>) -> c_int {
     match v {
         Some(v) => {
@@ -45,6 +47,9 @@ pub fn pid_of(cx: &mut Cx) -> Term {
 }
 
 /// Whether the process that calls is alive. If what ends it has come while it was here, it ends now for all others.
+///
+/// # Safety
+/// The context is this thread's, and a process runs in it.
 unsafe fn is_alive(cx: &mut Cx) -> bool {
     if cx.dirty && !cx.process().has(EXIT_PENDING) {
         handle::fetch(cx);

@@ -60,6 +60,9 @@ pub unsafe fn slice<'a, T>(p: *const T, n: usize) -> &'a [T] {
 }
 
 /// The same, to be written to.
+///
+/// # Safety
+/// There are `n` bytes at `p`, and nobody else uses them for `'a`.
 unsafe fn buffer<'a>(p: *mut c_char, n: c_uint) -> &'a mut [u8] {
     match n {
         0 => &mut [],
@@ -132,6 +135,9 @@ fn unsigned(t: Term) -> Option<u64> {
 }
 
 /// Stores what there is: whether there is something.
+///
+/// # Safety
+/// `to` may be written to.
 unsafe fn store<T>(to: *mut T, v: Option<T>) -> c_int {
     match v {
         Some(v) => {
@@ -164,6 +170,8 @@ fn each_char(list: Term, encoding: c_int, mut take: impl FnMut(&[u8]) -> bool) -
     rest.is_nil().then_some(())
 }
 
+/// # Safety
+/// The environment is this call's.
 unsafe fn make_string(env: *mut ErlNifEnv, bytes: &[u8], encoding: c_int) -> Term {
     match encoding {
         LATIN1 => (*env).byte_list(bytes, NIL),
@@ -174,10 +182,14 @@ unsafe fn make_string(env: *mut ErlNifEnv, bytes: &[u8], encoding: c_int) -> Ter
     }
 }
 
+/// # Safety
+/// `to` may be written to.
 unsafe fn existing(name: &[u8], to: *mut Term, encoding: c_int) -> c_int {
     store(to, decoded(name, encoding).and_then(|n| atom::existing(&n)))
 }
 
+/// # Safety
+/// `to` may be written to.
 unsafe fn new_atom(name: &[u8], to: *mut Term, encoding: c_int) -> c_int {
     let made = decoded(name, encoding).and_then(|n| atom::try_intern(&n).ok());
     store(to, made)
@@ -466,6 +478,9 @@ exported! {
 }
 
 /// The cell where the heap has no room for it. Callers have nothing left to do then, so they keep nothing on the stack.
+///
+/// # Safety
+/// The environment is this call's, and the terms are of it.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn cell_apart(env: *mut ErlNifEnv, head: Term, tail: Term) -> Term {
@@ -473,6 +488,9 @@ unsafe extern "C" fn cell_apart(env: *mut ErlNifEnv, head: Term, tail: Term) -> 
 }
 
 /// The same of a tuple of two.
+///
+/// # Safety
+/// The environment is this call's, and the terms are of it.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn pair_apart(env: *mut ErlNifEnv, first: Term, second: Term) -> Term {

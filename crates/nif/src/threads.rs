@@ -251,7 +251,7 @@ exported! {
             libc::pthread_setname_np(libc::pthread_self(), short.as_ptr() as *const c_char);
         }
     }
-    /// Of threads that no library made too: what it gives for them lasts as long as the emulator.
+    /// Gives a handle for threads that no library made, too; it lasts as long as the emulator.
     fn enif_thread_self() -> *mut Thread {
         if MINE.get().is_null() {
             let name = std::thread::current().name().unwrap_or_default().to_owned();

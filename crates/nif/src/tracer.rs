@@ -83,7 +83,7 @@ impl TracerModule {
         let l = self.0.as_deref()?;
         Some((l, l.tracer.get_or_init(|| functions(l)).as_ref()?))
     }
-    /// What the function that is asked answers, which is an atom if it does what it should; [`Term::NON_VALUE`]: an exception.
+    /// The answer of the function that is asked, which is an atom if it does what it should; [`Term::NON_VALUE`]: an exception.
     pub fn enabled(&self, kind: Kind, tag: Term, state: Term, tracee: Term) -> Term {
         match self.functions() {
             Some((l, f)) => {

@@ -9,8 +9,11 @@
 //! arguments on untouched, in whatever bytes they are, to tools whose own rules decide what is a
 //! flag; and nothing but a few comparisons may stand between the user and the start of a runtime.
 
+mod assembled;
+mod build;
 mod commands;
 mod context;
+mod elf;
 mod explain;
 mod failure;
 mod find_otp;
@@ -32,7 +35,11 @@ static ALLOCATOR: purlin_runtime::Counted = purlin_runtime::Counted;
 
 fn main() -> ExitCode {
     let argv: Vec<OsString> = std::env::args_os().collect();
-    match dispatch(&argv) {
+    let ended = match build::own() {
+        Some(program) => program.and_then(|files| build::run(files, &argv)),
+        None => dispatch(&argv),
+    };
+    match ended {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             say(&failure);

@@ -18,8 +18,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use crate::assembled;
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, REFUSED, SYSTEM, reason, say};
 
 /// The mark in the environment.
@@ -50,7 +51,7 @@ pub fn mark() -> (&'static str, OsString) {
     (MARK, format!("{}-{id:x}", std::process::id()).into())
 }
 
-/// What is looked for.
+/// The search for emulators.
 pub struct Watch {
     mark: Vec<u8>,
     command: u32,
@@ -59,7 +60,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of what the process `command` starts, with that mark; `emulators` are files whose opening is noticed at once.
+    /// Looks for what the process `command` starts, with that mark; `emulators` are files whose opening is noticed at once.
     fn new(mark: &OsStr, command: u32, emulators: &[PathBuf]) -> Watch {
         let mut text = MARK.as_bytes().to_vec();
         text.push(b'=');
@@ -163,10 +164,20 @@ fn look_on(mark: &OsStr, command: u32, emulators: &[PathBuf]) {
     }
     // SAFETY: a descriptor that nobody else has.
     let process = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    let since = SystemTime::now();
     let mut watch = Watch::new(mark, command, emulators);
     watch.until_end(|pause, opened| wait_for(&process, opened, pause));
     if let Some(said) = watch.said() {
         say(said);
+    }
+    say_of_releases(since);
+}
+
+/// Says which releases the command has made that won't run on Purlin.
+fn say_of_releases(since: SystemTime) {
+    let made = std::env::current_dir().map(|dir| assembled::with_an_emulator(&dir, since));
+    for release in made.unwrap_or_default() {
+        say(assembled::said(&release));
     }
 }
 
@@ -237,6 +248,7 @@ pub fn strictly(
         // SAFETY: the handler does what handlers may.
         unsafe { libc::signal(signal, pass_on as *const () as libc::sighandler_t) };
     }
+    let since = SystemTime::now();
     let mut watch = Watch::new(mark, child.id(), emulators);
     let mut status = None;
     watch.until_end(|pause, _| {
@@ -255,6 +267,7 @@ pub fn strictly(
             }
         }
     });
+    say_of_releases(since);
     if let Some(said) = watch.said() {
         return Err(Failure::new(REFUSED, said));
     }

@@ -1017,3 +1017,51 @@ fn help_names_every_command() {
     let output = purlin(&["help", "erl"], &[], &scratch.0);
     assert!(String::from_utf8_lossy(&output.stdout).contains("+SDPcpu P1:P2"));
 }
+
+/// The program in the folder for releases is small, there once, and called `purlin` while it runs.
+#[test]
+fn a_release_holds_the_program_once() {
+    let Some(_) = stock("erl") else { return };
+    let scratch = Scratch::new();
+    let output = purlin(&["erts", "out"], &[], &scratch.0);
+    let made = String::from_utf8_lossy(&output.stdout)
+        .trim_end()
+        .to_owned();
+    let bin = scratch.0.join(made).join("bin");
+    let large = |path: &Path| fs::metadata(path).is_ok_and(|meta| meta.len() > 4 << 20);
+    let entries = fs::read_dir(&bin).expect("is read").flatten();
+    let names: Vec<_> = entries.map(|e| e.path()).filter(|p| large(p)).collect();
+    assert_eq!(names, [bin.join("erlexec")]);
+    let size = |path: &Path| fs::metadata(path).expect("is there").len();
+    assert!(size(&names[0]) <= size(PURLIN.as_ref()) && size(&names[0]) < 24 << 20);
+    let elf = fs::read(&names[0]).expect("is read");
+    let symbols = elf.windows(8).any(|name| name == b".symtab\0");
+    assert!(!symbols, "it has symbols");
+    let code = "{ok,B}=file:read_file(\"/proc/self/comm\"),io:put_chars(B),halt().";
+    let output = purlin(&["erl", "-noshell", "-eval", code], &[], &scratch.0);
+    if Path::new("/proc/self/comm").exists() {
+        assert_eq!(
+            essence(&output),
+            (Some(0), "purlin\n".into(), String::new())
+        );
+    }
+}
+
+/// A command that makes a release with stock's emulator is told so, and goes on as it would.
+#[test]
+fn exec_tells_of_releases_with_another_emulator() {
+    let Some(_) = stock("erl") else { return };
+    let scratch = Scratch::new();
+    let code =
+        "mkdir -p _build/default/rel/app/erts-1/bin; : >_build/default/rel/app/erts-1/bin/beam.smp";
+    let env = [("PURLIN_EXEC", "strict")];
+    let output = purlin(&["exec", "--", "sh", "-c", code], &env, &scratch.0);
+    let (status, _, said) = essence(&output);
+    assert_eq!(status, Some(0), "{output:?}");
+    assert!(
+        said.contains("_build/default/rel/app has stock's emulator"),
+        "{said}"
+    );
+    let output = purlin(&["exec", "--", "true"], &env, &scratch.0.join("_build"));
+    assert_eq!(essence(&output), (Some(0), String::new(), String::new()));
+}

@@ -1,4 +1,4 @@
-//! What `perf` shows of a program under `+JPperf true`. Skipped with a printed line where there is no `perf`, or it may not sample.
+//! `perf` shows functions of a program under `+JPperf true`. Skipped with a printed line where there is no `perf`, or it may not sample.
 
 use std::fs;
 use std::path::Path;

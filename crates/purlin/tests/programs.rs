@@ -1,19 +1,21 @@
 //! The programs below `tests/programs`, each run on the stock runtime and on Purlin: what they write to standard
 //! output and standard error, and the status they end with, must be the same.
 //!
-//! `erlang/NAME.erl` is compiled by the stock compiler and started at `NAME:main()`. `elixir/NAME.exs` is a script for
-//! `elixir`. `tools/NAME.sh` is a shell script that calls the tools. Everything runs through `sh`, on Purlin below
+//! `erlang/TOPIC/NAME.erl` is compiled by the stock compiler and started at `NAME:main()`. `elixir/NAME.exs` is a script for
+//! `elixir`. `tools/NAME.sh` is a shell script that calls the tools. `tests/programs/README.md` says what each topic is. Everything runs through `sh`, on Purlin below
 //! `purlin exec`, in an empty directory of its own.
 //!
 //! Words in the head of a program (its lines that begin with `%` or `#`):
 //! `@stress`: run once more on Purlin with a collection at every allocation. `@shared`: run once more with all that goes
 //! from process to process in shared regions (`+Fregion 1`), and with both. `@fence`: run once more with each block of memory
-//! that is freed out of reach (`PURLIN_FENCE=1`), and with `@stress` so too. `@seconds N`: the limit, otherwise 60.
+//! that is freed out of reach (`PURLIN_FENCE=1`), and with `@stress` so too. Every second one with `@stress` runs once more in stress
+//! with machine code of all functions. `@seconds N`: the limit, otherwise 60.
 //! `@nif NAME`: it loads a native library: `tests/nif/NAME.c` is compiled with `cc` and OTP's headers to `NAME.so` beside the
 //! programs; where there is no `cc` or no headers the program is left out. `@stdin TEXT`: what it reads, to the end of that line, `\n` for a new line. Without it the input is empty.
 //!
 //! Settings: `PROGRAMS_MODES` says which runs on Purlin are made, of `plain`, `stress`, `shared`, `shared-stress`, `fence` and
-//! `fence-stress`, for all programs whatever their heads say; `PROGRAMS_STRESS=0` leaves out the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
+//! `fence-stress`, `always`, `always-stress`, `always-fence` (all functions have machine code), `chaos`, `chaos-stress`, `chaos-fence`
+//! (it leaves and goes by chance, from the seed `PROGRAMS_SEED`), for all programs whatever their heads say; `PROGRAMS_STRESS=0` leaves out the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
 //! executable to test, `PURLIN_COVERAGE` a directory where each program leaves a file of the ops and BIFs that it has run, if
 //! the executable was built with debug assertions (`scripts/coverage.sh`); and `PURLIN=stock` compares the stock runtime with itself, which finds programs that aren't
 //! deterministic. Arguments that don't begin with `-` choose programs by part of their name.
@@ -55,23 +57,59 @@ struct Mode {
     shared: bool,
     /// Memory that is freed is out of reach.
     fence: bool,
+    /// Which functions have machine code: see `docs/machine-code.md`.
+    code: Code,
+}
+
+/// Machine code in a mode.
+#[derive(Clone, Copy, PartialEq)]
+enum Code {
+    /// As the environment says, or as it is by itself.
+    Usual,
+    /// Every function that is loaded.
+    Always,
+    /// The same, which leaves, is dropped and comes back by chance.
+    Chaos,
 }
 
 impl Mode {
-    const ALL: [(&'static str, Mode); 6] = [
+    const ALL: [(&'static str, Mode); 12] = [
         ("plain", Mode::of(false, false, false)),
         ("stress", Mode::of(true, false, false)),
         ("shared", Mode::of(false, true, false)),
         ("shared-stress", Mode::of(true, true, false)),
         ("fence", Mode::of(false, false, true)),
         ("fence-stress", Mode::of(true, false, true)),
+        ("always", Mode::of(false, false, false).with(Code::Always)),
+        (
+            "always-stress",
+            Mode::of(true, false, false).with(Code::Always),
+        ),
+        (
+            "always-fence",
+            Mode::of(false, false, true).with(Code::Always),
+        ),
+        ("chaos", Mode::of(false, false, false).with(Code::Chaos)),
+        (
+            "chaos-stress",
+            Mode::of(true, false, false).with(Code::Chaos),
+        ),
+        (
+            "chaos-fence",
+            Mode::of(false, false, true).with(Code::Chaos),
+        ),
     ];
     const fn of(stress: bool, shared: bool, fence: bool) -> Mode {
         Mode {
             stress,
             shared,
             fence,
+            code: Code::Usual,
         }
+    }
+    const fn with(mut self, code: Code) -> Mode {
+        self.code = code;
+        self
     }
     fn name(self) -> &'static str {
         let row = Mode::ALL.iter().find(|(_, m)| *m == self);
@@ -177,10 +215,15 @@ fn main() -> ExitCode {
 fn find(root: &Path) -> Vec<Program> {
     let mut programs = Vec::new();
     for (folder, extension) in [("erlang", "erl"), ("elixir", "exs"), ("tools", "sh")] {
-        for entry in fs::read_dir(root.join(folder)).expect("is a directory") {
-            let path = entry.expect("can be read").path();
-            if path.extension().is_some_and(|e| e == extension) {
-                programs.push(program(path));
+        let mut folders = vec![root.join(folder)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("is a directory") {
+                let path = entry.expect("can be read").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|e| e == extension) {
+                    programs.push(program(path));
+                }
             }
         }
     }
@@ -211,6 +254,12 @@ fn program(path: PathBuf) -> Program {
             .filter(|m| !m.stress || after("@stress").is_some())
             .filter(|m| !m.shared || after("@shared").is_some())
             .filter(|m| !m.fence || after("@fence").is_some())
+            .filter(|m| match m.code {
+                Code::Usual => true,
+                // Where collections come all the time, what code left undone shows.
+                Code::Always => m.stress && !m.fence && by_turns(&path),
+                Code::Chaos => false,
+            })
             .collect(),
         limit: Duration::from_secs(
             after("@seconds ").map_or(60, |n| n.trim().parse().expect("is a number of seconds")),
@@ -219,6 +268,12 @@ fn program(path: PathBuf) -> Program {
         nif: after("@nif ").map(|n| n.split_whitespace().next().unwrap_or_default().into()),
         path,
     }
+}
+
+/// Every second program, by its name.
+fn by_turns(path: &Path) -> bool {
+    let name = path.file_stem().unwrap_or_default().as_encoded_bytes();
+    name.iter().fold(0, |n, &b| n ^ b) & 1 == 0
 }
 
 /// Lines `NAME REASON`; `#` begins a comment.
@@ -429,9 +484,17 @@ fn execute(
     // Some start stock, beside Purlin.
     command.env("PURLIN_EXEC", "quiet");
     // Which functions get machine code: see `purlin help erl`.
-    if let Some(mode) = std::env::var_os("PURLIN_JIT") {
-        command.env("PURLIN_JIT", mode);
-    }
+    match mode.code {
+        Code::Always => command.env("PURLIN_JIT", "always"),
+        Code::Chaos => {
+            let seed = std::env::var("PROGRAMS_SEED").unwrap_or_else(|_| "1".into());
+            command.env("PURLIN_JIT", format!("chaos:{seed}"))
+        }
+        Code::Usual => match std::env::var_os("PURLIN_JIT") {
+            Some(mode) => command.env("PURLIN_JIT", mode),
+            None => &mut command,
+        },
+    };
     if let Some(directory) = std::env::var_os("PURLIN_COVERAGE") {
         command.env("PURLIN_COVERAGE", Path::new(&directory).join(&program.name));
     }
@@ -444,7 +507,7 @@ fn execute(
     if mode.fence {
         command.env("PURLIN_FENCE", "1");
     }
-    let limit = if mode.stress || mode.fence {
+    let limit = if mode.stress || mode.fence || mode.code == Code::Chaos {
         program.limit * 4
     } else {
         program.limit

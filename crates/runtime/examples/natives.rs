@@ -1,4 +1,4 @@
-//! Writes the tables of natives in COMPATIBILITY.md: reads the natives of another runtime, one `module function arity`
+//! Writes the tables of tests/otp/natives.md: reads the natives of another runtime, one `module function arity`
 //! a line with tabs between, and says for each module which of them are here. With the number of a release as its argument it
 //! writes one row, of what that release has and this runtime lacks then. Called by scripts/compatibility.sh.
 

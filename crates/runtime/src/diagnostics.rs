@@ -1,4 +1,4 @@
-//! Who tells about the running system: what the crate above provides, known here by a trait.
+//! The door to what tells about the running system. The crate above provides it; here it is known by a trait.
 //!
 //! # Invariant
 //! The runtime works without: who provides nothing gets no dumps, no answers to `purlin explain` and no menu on Ctrl-C.

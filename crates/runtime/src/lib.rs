@@ -1,10 +1,12 @@
 //! The runtime put together: starting, tracing, natives about the system, and the list of all natives.
 #![warn(unsafe_op_in_unsafe_fn)]
 
+pub mod backtrace;
 pub mod bif;
 mod compiled;
 pub mod diagnostics;
 mod outside;
+pub mod schedules;
 pub mod start;
 pub mod trace;
 

@@ -1,7 +1,7 @@
 //! Starting: tables, threads, preloaded modules, the first processes.
 
 use crate::diagnostics::{self, Diagnostics};
-use crate::interp::Interpreter;
+use crate::interp::{Chosen, Interpreter};
 use crate::lifecycle::spawn::{self, Options};
 use crate::options::{self, EmulatorOptions, MessageQueueData};
 use crate::outside::World;
@@ -20,6 +20,15 @@ fn fatal(text: std::fmt::Arguments) -> ! {
     std::process::exit(1)
 }
 
+/// A file of the installation, which may lie in the executable.
+fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
+    match purlin_io::inside::read(path.as_os_str().as_bytes()) {
+        Some(Ok(bytes)) => Ok(bytes.to_vec()),
+        Some(Err(errno)) => Err(std::io::Error::from_raw_os_error(errno)),
+        None => std::fs::read(path),
+    }
+}
+
 fn preload(o: &EmulatorOptions) {
     if let Err(text) = code::perf::start(o) {
         eprintln!("purlin: +JPperf: {text}");
@@ -31,7 +40,7 @@ fn preload(o: &EmulatorOptions) {
             continue;
         }
         let path = dir.join(format!("{m}.beam"));
-        let bytes = match std::fs::read(&path) {
+        let bytes = match read(&path) {
             Ok(b) => b,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && MAY_LACK.contains(&m) => continue,
             Err(e) => fatal(format_args!("cannot read {}: {e}", path.display())),
@@ -112,6 +121,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     let o = options::start_with(options);
     diagnostics::set(told_by);
     release::settle(o.otp.release);
+    let schedules = crate::schedules::begin(o);
     crate::compiled::start(o);
     bif::install();
     purlin_kernel::outside::set_outside(&World);
@@ -123,7 +133,8 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     clock::init();
     filename::configure(o.flags.filename_encoding, o.flags.filename_warning);
     let environment = o.environment.iter();
-    let environment = environment.filter(|e| !told_by.takes_variable(&e.0));
+    let environment =
+        environment.filter(|e| !told_by.takes_variable(&e.0) && !crate::schedules::takes(e));
     osenv::init(environment.cloned());
     purlin_term::sys::set_out_of_memory(crate::halt::out_of_memory);
     crate::halt::watch_faults();
@@ -198,12 +209,17 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     purlin_term::atom::set_limit(o.flags.tables.atoms);
     let files = u32::try_from(crate::port::max_files()).unwrap_or(u32::MAX);
     crate::port::set_limit(o.flags.tables.port_limit(files) as usize);
+    crate::port::forker::begin(Term::pid(0));
     let s = &o.flags.schedulers;
     purlin_native::bif::count_schedulers(s.total as usize);
     if s.count_given {
         threads::upkeep::count_chosen();
     }
     crate::sched::binding::start();
+    if let Some(s) = schedules {
+        crate::schedules::go(s);
+        threads::start::<Chosen>(1, 1, 1);
+    }
     threads::start::<Interpreter>(
         s.online as usize,
         s.dirty_cpu_online as usize,

@@ -11,3 +11,22 @@ macro_rules! preset_consts {
     };
 }
 purlin_isa::for_each_preset_atom!(preset_consts);
+
+impl Term {
+    /// `true` or `false`.
+    #[inline(always)]
+    pub const fn bool(b: bool) -> Term {
+        if b { TRUE } else { FALSE }
+    }
+    /// `true` → Some(true), `false` → Some(false), else None.
+    #[inline]
+    pub fn as_bool(self) -> Option<bool> {
+        if self == TRUE {
+            Some(true)
+        } else if self == FALSE {
+            Some(false)
+        } else {
+            None
+        }
+    }
+}

@@ -21,7 +21,7 @@ pub enum ArithError {
     SystemLimit,
 }
 
-/// What the effort of an operation on large integers grows with, as stock reckons it.
+/// The kind of effort of an operation on large integers, as stock reckons it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effort {
     /// The longer operand.

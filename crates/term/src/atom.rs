@@ -124,7 +124,7 @@ impl Table {
         let e: &'static Entry = Box::leak(Box::new(Entry {
             name: s.into(),
             ord: ord0(s.as_bytes()),
-            hash: crate::hash::atom_name(s),
+            hash: hash_of_name(s),
         }));
         let slot = &self.segs[(i >> SEG_BITS) as usize];
         let mut seg = slot.load(Ordering::Acquire);
@@ -217,6 +217,28 @@ pub fn existing(s: &str) -> Option<Term> {
 pub fn name(t: Term) -> &'static str {
     debug_assert!(t.is_atom());
     table().entry(t.atom_index()).map_or("", |e| &e.name)
+}
+
+/// The hash of an atom's name: hashpjw over its characters (those beyond Latin-1 as their UTF-8 bytes).
+fn hash_of_name(name: &str) -> u32 {
+    let name = name.as_bytes();
+    let mut h: u64 = 0;
+    let mut i = 0;
+    while i < name.len() {
+        let mut v = name[i];
+        i += 1;
+        if i < name.len() && v & 0xFE == 0xC2 && name[i] & 0xC0 == 0x80 {
+            v = (v << 6) | (name[i] & 0x3F);
+            i += 1;
+        }
+        h = (h << 4) + v as u64;
+        let g = h & 0xF000_0000;
+        if g != 0 {
+            h ^= g >> 24;
+            h ^= g;
+        }
+    }
+    h as u32
 }
 
 /// The hash of an atom's name: the same in every runtime, and at hand without reading the name.

@@ -17,8 +17,18 @@ pub fn begin_with(f: fn()) {
     let _ = BEGINS_WITH.set(f);
 }
 
+static AT_ONCE: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// Has all that the thread would do be done at once, where it turns out to be due: there is to be no other thread.
+pub fn at_once() {
+    AT_ONCE.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
 /// Has the thread do something, after what it was given before; if there can be no thread, it is done here.
 pub(crate) fn run(work: impl FnOnce() + Send + 'static) {
+    if AT_ONCE.load(std::sync::atomic::Ordering::Relaxed) {
+        return work();
+    }
     static THREAD: OnceLock<Option<Mutex<Sender<Work>>>> = OnceLock::new();
     let thread = THREAD.get_or_init(|| {
         let (tx, rx) = channel::<Work>();

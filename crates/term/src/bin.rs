@@ -161,6 +161,9 @@ impl RcBin {
         Some(q)
     }
     /// As [`RcBin::try_grow`], where it must not lie where it was.
+    ///
+    /// # Safety
+    /// As for [`RcBin::try_grow`].
     #[cold]
     unsafe fn try_move(p: *mut RcBin, capacity: usize) -> Option<*mut RcBin> {
         let old = (*p).capacity;
@@ -192,6 +195,8 @@ impl RcBin {
             Self::free(p as *mut RcBin);
         }
     }
+    /// # Safety
+    /// The last count of a foreign block has just been given up: nobody else has its address.
     #[cold]
     unsafe fn end_foreign(p: *const RcBin) {
         let f = (Self::bytes(p) as *const Foreign).read();

@@ -565,6 +565,8 @@ unsafe fn new_writable<A: Alloc + ?Sized>(
     (writable_sub(a, whole, bits), RcBin::bytes(b))
 }
 
+/// # Safety
+/// `whole` is a counted binary that its writer may append to, and has at least so many bits.
 unsafe fn writable_sub<A: Alloc + ?Sized>(a: &mut A, whole: Term, bits: usize) -> Term {
     let t = a.sub_binary(whole, 0, bits);
     *(t.ptr().add(3) as *mut u64) |= SUB_WRITABLE;
@@ -782,6 +784,9 @@ pub unsafe fn grow_by<A: Alloc + ?Sized>(
     Term::boxed_at(p)
 }
 
+/// # Safety
+/// `whole` is a counted binary of `block`, and the only one that writes behind its end. The block has `size` bytes or more, which
+/// are initialised.
 #[inline]
 unsafe fn extend<A: Alloc + ?Sized>(a: &mut A, whole: Term, block: *mut RcBin, size: usize) {
     let w = whole.ptr() as *mut u64;

@@ -88,6 +88,10 @@ pub unsafe fn fill(t: Term, p: *mut Term, words: usize, keep: &[Term]) -> OffHea
 }
 
 /// Has a word that still holds a term from outside the block refer to a copy in it.
+///
+/// # Safety
+/// `slot` is one of the block's, whose filled words go from `start` on, and holds a whole term. The block has room for what that
+/// refers to, all of which is alive.
 #[inline(always)]
 unsafe fn copy_slot(slot: *mut Term, start: *mut Term, f: &mut Filler) {
     let t = *slot;
@@ -98,6 +102,9 @@ unsafe fn copy_slot(slot: *mut Term, start: *mut Term, f: &mut Filler) {
 }
 
 /// A copy of one object, or of all cells of a list; the terms in it are the old ones.
+///
+/// # Safety
+/// `t` is a pointer to a whole object, with whole ones behind it, that is none of the block's. The block has room for it.
 unsafe fn copy_object(t: Term, f: &mut Filler) -> Term {
     if t.is_list_ptr() {
         let q = f.alloc(2);
@@ -181,6 +188,8 @@ pub unsafe fn copy_out<const KEPT: bool, A: Alloc + ?Sized>(
     q
 }
 
+/// # Safety
+/// `p` is a word of a block that is moved by `shift` bytes, and holds an immediate or a pointer into that block.
 #[inline(always)]
 unsafe fn shift_word(p: *mut Term, shift: u64) {
     let t = *p;

@@ -61,7 +61,7 @@ pub struct Segments {
     /// Asked for and given back.
     pub taken: AtomicUsize,
     pub freed: AtomicUsize,
-    /// Of those asked for: was kept from an earlier use, as it was.
+    /// Blocks asked for that were kept from an earlier use.
     pub hits: AtomicUsize,
     /// Mapped anew, given back to the system, and made another size by it.
     pub created: AtomicUsize,

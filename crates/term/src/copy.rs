@@ -73,6 +73,9 @@ fn size<const SHARE: bool>(t: Term) -> usize {
 }
 
 /// The original behind a sub-binary or match context, its bit offset and its bit length.
+///
+/// # Safety
+/// `p` is the header of a sub-binary or of a match context.
 unsafe fn sub_parts(p: *const Term) -> (Term, usize, usize) {
     if header_subtag((*p).raw()) as u8 == Subtag::SubBin as u8 {
         let m = (*p.add(3)).raw();
@@ -263,7 +266,7 @@ pub const FLAT_WORDS: usize = 32;
 pub struct Flat {
     words: [MaybeUninit<u64>; FLAT_WORDS],
     len: usize,
-    /// Of each word: whether it points to another of them.
+    /// A bit for each word: whether it points to another of them.
     inside: u32,
     root: u64,
 }
@@ -429,6 +432,9 @@ impl Todo {
 }
 
 /// Copies `n` words, adding `delta` to those that `inside` names.
+///
+/// # Safety
+/// There are `n` words at `from`, and room for as many at `to`, which is elsewhere.
 #[inline(always)]
 unsafe fn relocate(from: *const u64, to: *mut u64, n: usize, mut inside: u32, delta: u64) {
     for i in 0..n {
@@ -557,6 +563,8 @@ impl<A: Alloc> Parts<'_, A> {
     }
 }
 
+/// # Safety
+/// `orig` is a heap binary or a counted one.
 unsafe fn bits_base(orig: Term) -> *const u8 {
     let p = orig.ptr();
     match header_subtag((*p).raw()) {

@@ -116,6 +116,8 @@ impl Range {
         (o < self.bytes.load(Ordering::Relaxed)).then_some(o)
     }
     fn run(&self, i: usize) -> &'static Run {
+        let entries = self.bytes.load(Ordering::Relaxed) >> self.shift();
+        assert!(i < entries, "a part of another range");
         // SAFETY: the table has an entry for each part of the range, zero at first, and stays.
         unsafe { &*(self.table.load(Ordering::Relaxed) as *const Run).add(i) }
     }

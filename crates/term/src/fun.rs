@@ -78,7 +78,7 @@ static CHANGED: [[Change; CHANGES]; SHARES + 1] = [const {
     }; CHANGES]
 }; SHARES + 1];
 
-/// What an external term says of a fun: what tells entries apart.
+/// The name of a fun in an external term, which tells entries apart.
 #[derive(Clone, Copy)]
 pub struct FunName {
     pub module: Term,

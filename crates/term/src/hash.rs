@@ -115,28 +115,6 @@ fn big(negative: bool, digits: &[u64], mut hash: u32) -> u32 {
     hash
 }
 
-/// The hash of an atom's name: hashpjw over its characters (those beyond Latin-1 as their UTF-8 bytes).
-pub(crate) fn atom_name(name: &str) -> u32 {
-    let name = name.as_bytes();
-    let mut h: u64 = 0;
-    let mut i = 0;
-    while i < name.len() {
-        let mut v = name[i];
-        i += 1;
-        if i < name.len() && v & 0xFE == 0xC2 && name[i] & 0xC0 == 0x80 {
-            v = (v << 6) | (name[i] & 0x3F);
-            i += 1;
-        }
-        h = (h << 4) + v as u64;
-        let g = h & 0xF000_0000;
-        if g != 0 {
-            h ^= g >> 24;
-            h ^= g;
-        }
-    }
-    h as u32
-}
-
 /// A run of bytes at the start of list `t`, packed by fours: hash, and the first tail that starts no byte.
 #[inline]
 fn byte_run(mut t: Term, mut hash: u32, last: impl Fn(u32, u32, u32) -> u32) -> (u32, Term) {

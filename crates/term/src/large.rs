@@ -1,6 +1,6 @@
 //! The memory of counted binaries: large blocks that were freed last are kept for the next ones.
 //!
-//! What comes from a file, a socket or another node is often one large binary after the other, made by one thread and freed by
+//! Files, sockets and other nodes often give one large binary after the other, made by one thread and freed by
 //! another. The C library gives such a block back to the system, or cuts it up; and each page of a fresh one that is touched costs as
 //! much as filling it. So blocks are kept, pages and all: at most [`KEPT_BYTES`], and not beyond two rounds of upkeep
 //! ([`release_unused`]). One that is wanted takes the place of a kept one that is up to an eighth larger, and one that is made
@@ -65,6 +65,9 @@ fn give_back(gone: Gone) {
 }
 
 /// Bytes of a block of the C library, all of which may be written. None: it doesn't tell.
+///
+/// # Safety
+/// `p` was allocated by the C library, and is not freed yet.
 unsafe fn size_of_block(p: *mut u8) -> Option<usize> {
     #[cfg(target_os = "linux")]
     return Some(libc::malloc_usable_size(p.cast()));

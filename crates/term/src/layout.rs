@@ -44,6 +44,10 @@ pub(crate) const EXT_PID_WORDS: usize = 4;
 
 // The places of words within objects, as drawn above. The header is word 0.
 
+/// The tail of a cell, which has no header: the head is word 0.
+pub const CONS_TAIL: usize = 1;
+/// The first element of a tuple.
+pub const TUPLE_FIRST: usize = 1;
 /// Where the bits of a float stand.
 pub const FLOAT_BITS: usize = 1;
 /// Fun: its entry or export, [`FunWords`]' bits, who made it. The environment stands behind, from [`FUN_WORDS`] on.

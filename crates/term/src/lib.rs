@@ -44,6 +44,7 @@ pub mod release;
 mod stress;
 pub mod sync;
 pub mod sys;
+pub mod twin;
 pub mod unused;
 pub mod verify;
 pub mod word;

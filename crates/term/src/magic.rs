@@ -119,11 +119,9 @@ pub fn on_encode(f: fn(&MagicRef)) {
     let _ = TOLD.set(f);
 }
 
-/// The term is encoded; nothing happens where it is no magic reference.
-pub fn encoded(t: crate::Term) {
-    if let Some(f) = TOLD.get()
-        && let Some(crate::layout::RefView::Magic(m)) = t.as_ref_view()
-    {
+/// A reference to the value is encoded.
+pub(crate) fn encoded(m: &MagicRef) {
+    if let Some(f) = TOLD.get() {
         f(m);
     }
 }

@@ -380,7 +380,7 @@ const LEVELS: usize = 8;
 
 /// The nodes on the way from a root to where a key is, or would be.
 struct Way {
-    /// Of each node its address, its words, and which of them leads on, or would.
+    /// For each node its address, its words, and which of them leads on, or would.
     nodes: [(*const Term, usize, usize); LEVELS],
     count: usize,
     /// Words of all nodes.

@@ -67,6 +67,10 @@ impl OffHeap {
 }
 
 /// Empties `list`: what was moved goes on the list of the generation it is in now, the rest is released.
+///
+/// # Safety
+/// The list is that of a heap from which all that lives was just moved: its objects have a forwarding mark or are dead, and their
+/// other words are still there. `promoted` are the addresses that things were promoted to.
 pub(crate) unsafe fn sweep(
     list: &mut OffHeap,
     young: &mut OffHeap,

@@ -7,7 +7,7 @@ use crate::compare::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::node;
 use crate::release::{self, LARGE_MAPS_SHOWN_BACK};
 use crate::word::Term;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// The printer of stock whose habits to follow where they differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,11 +45,9 @@ impl std::ops::Deref for Short {
     }
 }
 
-/// The digits of a finite float without zeros at either end (one zero for 0.0), and how many of them stand before the point, which
+/// The digits of a positive number without zeros at either end (one zero for 0.0), and how many of them stand before the point, which
 /// may lie outside of them.
-fn shortest_digits(f: f64) -> ([u8; 17], usize, i32) {
-    let mut buffer = ryu::Buffer::new();
-    let text = buffer.format_finite(f.abs()).as_bytes();
+fn shortest_digits(text: &[u8]) -> ([u8; 17], usize, i32) {
     let mut digits = [b'0'; 17];
     let (mut n, mut zeros, mut point, mut behind) = (0, 0, 0, false);
     let mut rest = text.iter();
@@ -82,13 +80,44 @@ fn shortest_digits(f: f64) -> ([u8; 17], usize, i32) {
     }
 }
 
+/// Whether a positive number below 2^53, in decimal form, is no longer than in scientific form, as far as a look tells: it has no
+/// zero before a point that only a zero follows, and no three zeros behind the point of one below 1.
+fn is_plainly_decimal(text: &[u8]) -> bool {
+    match text {
+        [b'0', b'.', b'0', b'0', b'0', ..] => false,
+        [.., b'0', b'.', b'0'] => text.len() == 3,
+        _ => true,
+    }
+}
+
 /// The shortest text that reads back as `f`: the plainer of the decimal and the scientific form unless it is longer.
 pub fn format_float_short(f: f64) -> Short {
     let mut text = Short {
         bytes: [0; 32],
         len: 0,
     };
-    let (digits, n, point) = shortest_digits(f);
+    // What the crate writes is nearly always that already. It takes the scientific form only where the other is longer.
+    let mut buffer = ryu::Buffer::new();
+    let made = buffer.format_finite(f).as_bytes();
+    let unsigned = &made[usize::from(f.is_sign_negative())..];
+    let scientific = match unsigned {
+        [_, b'e', ..] | [_, b'.', ..] => made.iter().position(|&c| c == b'e'),
+        _ => None,
+    };
+    if let Some(at) = scientific {
+        let (digits, exponent) = made.split_at(at);
+        text.push(digits);
+        if unsigned[1] == b'e' {
+            text.push(b".0");
+        }
+        text.push(exponent);
+        return text;
+    }
+    if f.abs() < (1u64 << 53) as f64 && is_plainly_decimal(unsigned) {
+        text.push(made);
+        return text;
+    }
+    let (digits, n, point) = shortest_digits(unsigned);
     let digits = &digits[..n];
     if f.is_sign_negative() {
         text.push(b"-");
@@ -270,7 +299,7 @@ pub fn format_term(t: Term, style: Style, limit: usize) -> String {
     format(t, style, limit, &mut latin1)
 }
 
-/// What `erlang:display/1` writes: the characters of strings as bytes, all else in UTF-8.
+/// The text that `erlang:display/1` writes: the characters of strings as bytes, all else in UTF-8.
 pub fn display(t: Term) -> Vec<u8> {
     let mut latin1 = Vec::new();
     let text = format(t, Style::Display, usize::MAX, &mut latin1);
@@ -516,5 +545,20 @@ fn decimal(negative: bool, digits: &[u64]) -> String {
         format!("-{u}")
     } else {
         u.to_string()
+    }
+}
+
+/// Short, for messages of tests and assertions: nothing that the term points to is read.
+impl fmt::Debug for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_small() {
+            write!(f, "{}", self.small_value())
+        } else if self.is_atom() {
+            write!(f, "'{}'", atom::name(*self))
+        } else if self.is_nil() {
+            write!(f, "[]")
+        } else {
+            write!(f, "#{:x}", self.raw())
+        }
     }
 }

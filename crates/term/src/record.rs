@@ -78,7 +78,7 @@ impl<'a> Definition<'a> {
             .map(|i| from + i)
             .or_else(|| at(&keys[..from]))
     }
-    /// Of those of `keys` that it does not have, the one that stock tells of.
+    /// The key that stock tells of, among those of `keys` that it does not have.
     pub fn least_unknown(self, keys: impl Iterator<Item = Term>) -> Option<Term> {
         keys.filter(|&k| self.place(k, 0).is_none())
             .min_by_key(|k| k.raw())

@@ -140,7 +140,7 @@ struct Space {
     base: usize,
     /// One slot a chunk.
     table: *const AtomicPtr<Region>,
-    /// Of the first half, and of the second; and what of them is behind the fence.
+    /// Free chunks of the first half and of the second; and those of them behind the fence.
     free: [Mutex<FreeList>; 4],
 }
 // SAFETY: the pointers are to memory mapped for good.

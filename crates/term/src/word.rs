@@ -18,8 +18,6 @@
 //! `Term` beyond that call: what has to live longer is copied into a buffer of its own
 //! ([`crate::frag::OwnedTerm`]). Making a pointer term out of raw bits is `unsafe`.
 
-use std::fmt;
-
 /// Primary tags (two low bits).
 pub const TAG_MASK: u64 = 3;
 pub const TAG_HEADER: u64 = 0;
@@ -105,6 +103,24 @@ pub const NON_VALUE_WORD: u64 = header(Subtag::Float, 0);
 #[inline]
 pub const fn header_kind(hdr: u64) -> u64 {
     hdr & KIND_MASK
+}
+
+/// Whether a word is an immediate, as a term.
+#[inline(always)]
+pub const fn is_immed_word(w: u64) -> bool {
+    w & TAG_MASK == TAG_IMMED
+}
+
+/// Whether a word is a small integer, as a term.
+#[inline(always)]
+pub const fn is_small_word(w: u64) -> bool {
+    w & TAG4_MASK == TAG_SMALL
+}
+
+/// Whether a word is a header, or a code address on a stack.
+#[inline(always)]
+pub const fn is_header_word(w: u64) -> bool {
+    w & TAG_MASK == TAG_HEADER
 }
 
 /// Header word of an object with `arity` payload words (for tuples: elements).
@@ -193,11 +209,6 @@ impl Term {
             None
         }
     }
-    /// `true` or `false`.
-    #[inline(always)]
-    pub const fn bool(b: bool) -> Term {
-        if b { crate::am::TRUE } else { crate::am::FALSE }
-    }
     /// A catch mark for the stack: the address of the handler, a multiple of 8 below 2^48.
     #[inline]
     pub const fn catch(addr: u64) -> Term {
@@ -215,7 +226,7 @@ impl Term {
     /// No pointer: pid, port, small, atom, catch mark or nil.
     #[inline(always)]
     pub const fn is_immed(self) -> bool {
-        self.0 & TAG_MASK == TAG_IMMED
+        is_immed_word(self.0)
     }
     /// A header word or a code address on a stack.
     #[inline(always)]
@@ -271,17 +282,6 @@ impl Term {
     #[inline(always)]
     pub const fn atom_index(self) -> u32 {
         (self.0 >> 6) as u32
-    }
-    /// `true` → Some(true), `false` → Some(false), else None.
-    #[inline]
-    pub fn as_bool(self) -> Option<bool> {
-        if self == crate::am::TRUE {
-            Some(true)
-        } else if self == crate::am::FALSE {
-            Some(false)
-        } else {
-            None
-        }
     }
     /// The data bits of a local pid or port.
     #[inline(always)]
@@ -535,18 +535,4 @@ fn unrelated(w: u64) -> u64 {
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     w
-}
-
-impl fmt::Debug for Term {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_small() {
-            write!(f, "{}", self.small_value())
-        } else if self.is_atom() {
-            write!(f, "'{}'", crate::atom::name(*self))
-        } else if self.is_nil() {
-            write!(f, "[]")
-        } else {
-            write!(f, "#{:x}", self.0)
-        }
-    }
 }

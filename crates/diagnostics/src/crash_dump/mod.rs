@@ -81,7 +81,7 @@ fn create(path: &std::ffi::OsStr) -> io::Result<File> {
         .open(path)
 }
 
-/// What the environment says now. That of the start is what counts while a thread changes it: the emulator may be ending there.
+/// The flags that the environment gives now. Those of the start count while a thread changes it: the emulator may be ending there.
 fn flags_now(at_start: &CrashDumpFlags) -> CrashDumpFlags {
     let mut flags = at_start.clone();
     osenv::try_read(|get| {

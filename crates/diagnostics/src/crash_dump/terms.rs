@@ -3,6 +3,7 @@
 
 use base64_lines::encode;
 use purlin_term::etf::encode as external;
+use purlin_term::layout::FLATMAP_KEYS;
 use purlin_term::word::Subtag;
 use purlin_term::{Term, arith, atom, print};
 use std::collections::HashSet;
@@ -75,8 +76,8 @@ impl Objects {
                 write!(w, "P{}", text(t))?;
             } else if let Some((_, values)) = t.as_flatmap() {
                 write!(w, "Mf{:X}:", values.len())?;
-                // SAFETY: a flat map's keys are the tuple in its third word.
-                let keys = unsafe { *t.ptr().add(2) };
+                // SAFETY: a flat map's keys are the tuple in that word.
+                let keys = unsafe { *t.ptr().add(FLATMAP_KEYS) };
                 self.element(w, keys)?;
                 write!(w, ":")?;
                 self.elements(w, values)?;

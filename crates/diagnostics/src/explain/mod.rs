@@ -176,7 +176,7 @@ pub(crate) fn start(flags: &PurlinFlags) {
             line: p.line,
         })
     });
-    if flags.no_explain {
+    if flags.no_explain || purlin_kernel::os::single::on() {
         accounts::turn_off();
         return;
     }

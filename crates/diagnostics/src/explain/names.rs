@@ -111,7 +111,7 @@ pub fn function(module: Term, function: Term, arity: u32) -> String {
     }
 }
 
-/// Of a list of frames, innermost first, the one that people look for.
+/// The frame that people look for, in a list with the innermost first.
 pub fn site(frames: &[Frame]) -> Option<&Frame> {
     frames.iter().find(|f| is_own(f)).or(frames.first())
 }

@@ -93,11 +93,11 @@ fn kind(m: &Mapping, below: Option<&Mapping>, areas: &[sys::Area]) -> &'static s
 /// The bytes of the C library's allocator.
 #[derive(Clone, Copy)]
 struct Allocator {
-    /// What it has got from the system for small blocks.
+    /// Bytes that it has got from the system for small blocks.
     got: usize,
-    /// Of that, what it has given out.
+    /// Bytes from these that it has given out.
     small: usize,
-    /// What it has given out as mappings of their own.
+    /// Bytes that it has given out as mappings of their own.
     mapped: usize,
 }
 
@@ -116,7 +116,7 @@ fn allocator() -> Option<Allocator> {
     None
 }
 
-/// What of large blocks is the allocator's own for small ones: the system joins a full piece of [`ARENA`] bytes with what lies beside
+/// Bytes of large blocks that are the allocator's own for small ones: the system joins a full piece of [`ARENA`] bytes with what lies beside
 /// it, so that it looks like a large block. That is so as far as the allocator has more than was `found`, and there are more large
 /// blocks than anybody asked for. `joined` is what is resident of mappings that may be such.
 fn joined_arenas(a: Allocator, found: usize, large: usize, joined: usize) -> usize {

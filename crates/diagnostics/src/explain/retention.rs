@@ -139,7 +139,7 @@ fn of_process(cx: &mut Cx, holder: &str) -> Ways {
     let mut name = frame(place.as_ref());
     for t in words {
         let w = t.raw() as usize;
-        if w & 3 == 0 && w != 0 {
+        if t.is_header() && w != 0 {
             if !first {
                 name = frame(place.as_ref());
             }

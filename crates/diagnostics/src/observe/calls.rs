@@ -3,8 +3,8 @@
 //! The one that asked for it may be gone. So the emulator itself ends it: after the last call, at its time, or when nobody has
 //! asked for what was seen for [`PATIENCE`].
 
-use super::Query;
 use super::lease::{self, Thing};
+use super::query::Query;
 use crate::explain::names;
 use crate::json::Json;
 use crate::trace::watch::{self, Call, Watch, Wish};

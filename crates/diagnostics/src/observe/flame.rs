@@ -1,7 +1,7 @@
 //! Stacks with what they cost, for flame graphs: what was allocated and copied since the start, and where time goes now.
 
-use super::Query;
 use super::lease::{self, Thing};
+use super::query::Query;
 use crate::accounts::{self, Frame, Kind};
 use crate::explain::names;
 use crate::json::Json;

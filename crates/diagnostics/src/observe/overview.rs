@@ -1,6 +1,6 @@
 //! The whole system in numbers.
 
-use super::Query;
+use super::query::Query;
 use crate::explain;
 use crate::json::Json;
 use crate::{clock, options, port, process, sched};

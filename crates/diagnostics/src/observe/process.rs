@@ -1,12 +1,13 @@
 //! One process: what it is, what it does and what it holds, as it says itself between two of its time slices.
 
-use super::Query;
+use super::query::Query;
 use crate::bif::process_info;
 use crate::cx::Cx;
 use crate::explain::{names, survey};
 use crate::json::Json;
 use crate::process::SENSITIVE;
 use crate::signal::receive;
+use purlin_runtime::backtrace;
 use purlin_term::frag::Fragment;
 use purlin_term::preview::preview;
 use purlin_term::{Term, map};
@@ -143,7 +144,7 @@ fn told(cx: &mut Cx) -> Vec<(String, Json)> {
 /// Functions with their lines, the innermost first, and what their slots of the stack hold.
 fn stack(cx: &Cx, sensitive: bool) -> Json {
     let mut left = ALL_SLOTS;
-    let frames = process_info::frames(cx, FRAMES).into_iter().map(|frame| {
+    let frames = backtrace::frames(cx, FRAMES).into_iter().map(|frame| {
         let p = &frame.place;
         let shown = frame.slots.len().min(SLOTS).min(left);
         left -= shown;

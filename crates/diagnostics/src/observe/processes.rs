@@ -1,11 +1,11 @@
 //! Processes in a list: asked one by one, then sorted, filtered and cut.
 //!
-//! Of more than [`ASKED`] processes every second, third and so on is asked: `phase` says which ones, so that who asks again and
+//! Where there are more than [`ASKED`] processes, every second, third and so on is asked: `phase` says which ones, so that who asks again and
 //! again sees all of them in turn. Those that have names are asked each time, and those that `also` names: the ones that were
 //! at the top of the list before.
 
 use super::lease::{self, Thing};
-use super::{Key, Query, sort};
+use super::query::{Key, Query, sort};
 use crate::bif::process_info;
 use crate::explain::{names, survey};
 use crate::json::Json;

@@ -3,8 +3,8 @@
 //! There is no list of regions: processes are asked for those that they refer to. A region that none of those asked refers to is
 //! held by a table, a message, a persistent term, another region, or a process that was not asked.
 
-use super::Query;
 use super::processes::chosen;
+use super::query::Query;
 use crate::explain::{names, survey};
 use crate::json::Json;
 use purlin_term::{Term, region};

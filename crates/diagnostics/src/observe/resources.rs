@@ -1,6 +1,6 @@
 //! Tables and ports.
 
-use super::{Key, Query, sort};
+use super::query::{Key, Query, sort};
 use crate::ets::{Kind, Protection, Table};
 use crate::explain::names;
 use crate::json::Json;

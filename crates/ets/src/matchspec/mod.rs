@@ -225,7 +225,7 @@ pub fn variable(t: Term) -> Option<u32> {
     .filter(|&n| n <= i32::MAX as u32)
 }
 
-/// What a pattern is made of, as far as it decides which keys can match.
+/// The parts of a pattern that decide which keys can match.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     /// It holds a variable or `_`.

@@ -14,12 +14,14 @@ use crate::{
 };
 use crate::{bifs, lazy_atoms, signal};
 use purlin_kernel::accounts::{self, Kind as Account};
+use purlin_native::reschedule::{self, MANY, dirty_if};
 use purlin_term::arith::{self, ArithError};
 use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::gc::stress_roll;
 use purlin_term::release::{
     self, BAGS_FROM_BEHIND, ETS_POSITION_CAUSE, ETS_SOUND_DEFAULTS, SILENT_HEIRS,
 };
-use purlin_term::{Alloc, NIL, Term, am, compare};
+use purlin_term::{Alloc, NIL, Term, am, atom, compare};
 use smallvec::SmallVec;
 
 pub mod info;
@@ -330,6 +332,9 @@ fn put(t: &Table, o: Owned, new_only: bool) -> Result<bool, Gone> {
     }
 }
 
+/// Objects that are inserted together where the native is called: a few milliseconds.
+const MOST_INSERTED: usize = MANY / 16;
+
 fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fail> {
     let t = table(cx, tab, Want::Write)?;
     if is_object(t, what) {
@@ -351,21 +356,38 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
     if objects.is_empty() {
         return Ok(true);
     }
+    let name = if new_only { "insert_new" } else { "insert" };
+    dirty_if(cx, "ets", name, &[tab, what], || {
+        objects.len() > MOST_INSERTED || stress_roll(16)
+    })?;
     cx.bump(objects.len());
     if t.options.kind == Kind::Bag && release::has(BAGS_FROM_BEHIND) {
         objects.reverse();
     }
-    let objects = objects
-        .into_iter()
-        .map(|o| Owned::new_shared(cx, o))
-        .collect();
-    Ok(there!(
-        cx,
-        match &t.store {
-            Store::Hash(h) => h.put_all(objects, new_only),
-            Store::Tree(s) => s.put_all(objects, new_only),
-        }
-    ))
+    let put_all = |objects| match &t.store {
+        Store::Hash(h) => h.put_all(objects, new_only, || t.is_alive()),
+        Store::Tree(s) => s.put_all(objects, new_only, || t.is_alive()),
+    };
+    if !cx.dirty {
+        let objects = objects
+            .into_iter()
+            .map(|o| Owned::new_shared(cx, o))
+            .collect();
+        return Ok(there!(cx, put_all(objects)));
+    }
+    // The process is open to others meanwhile, so nothing of it is shared.
+    let (mut told, mut words) = (Ok(false), 0);
+    // SAFETY: the context of a native that sees less of it.
+    let env = unsafe { &mut *cx.env_ptr() };
+    let name = (atom::intern("ets"), atom::intern(name), 2);
+    reschedule::open(env, name, |_| {
+        let objects: Vec<Owned> = objects.into_iter().map(Owned::new).collect();
+        words = objects.iter().map(|o| o.copied_words()).sum();
+        told = put_all(objects);
+        Ok(am::TRUE)
+    })?;
+    accounts::copied(cx, Account::TableIn, words, what);
+    Ok(there!(cx, told))
 }
 
 fn insert_2(cx: &mut Cx, [tab, what]: [Term; 2]) -> BifResult {
@@ -963,8 +985,8 @@ bifs! {
     Plain "ets":"give_away"/3 = give_away_3;
     Plain "ets":"setopts"/2 = setopts_2;
     Plain "ets":"safe_fixtable"/2 = safe_fixtable_2;
-    Plain "ets":"insert"/2 = insert_2;
-    Plain "ets":"insert_new"/2 = insert_new_2;
+    Plain "ets":"insert"/2 = insert_2 [long];
+    Plain "ets":"insert_new"/2 = insert_new_2 [long];
     Plain "ets":"lookup"/2 = lookup_2;
     Plain "ets":"member"/2 = member_2;
     Plain "ets":"lookup_element"/3 = lookup_element_3;

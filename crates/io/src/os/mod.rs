@@ -1,12 +1,16 @@
-//! System calls that several places need, once: sockets and their addresses, interfaces of the network, calls
-//! that are repeated where a signal interrupts them. Errors are the system's numbers.
+//! System calls that several places need, once: sockets and their addresses, interfaces of the network, other descriptors,
+//! terminals, child processes, signals. Errors are the system's numbers, or [`std::io::Error`] where there is no socket.
 //!
 //! It is over libc, not over a safe wrapper: programs choose levels, options and control messages by number, and what the
 //! kernel says of one that it doesn't know is the answer.
 
 pub(crate) mod addr;
+pub(crate) mod child;
+pub mod descriptor;
 pub(crate) mod interfaces;
+pub mod signals;
 pub(crate) mod sock;
+pub mod terminal;
 
 use crate::posix::last_errno;
 

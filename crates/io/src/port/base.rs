@@ -60,7 +60,7 @@ pub struct Base {
     busy: bool,
     /// The list which a process is in the middle of sending in parts.
     pub(super) transit: Option<Transit>,
-    /// What is not gathered yet of a list whose sender doesn't wait: it goes before all else that is sent.
+    /// The rest of a list whose sender doesn't wait: it goes before all else that is sent.
     pub(super) backlog: Option<Backlog>,
     /// Lists that were sent in parts so far.
     pub(super) transits: u32,
@@ -200,7 +200,7 @@ impl Base {
         core.base.add_link(owner);
         core.driver = Some(driver);
         drop(core);
-        outbox::enter_link(owner, p.id);
+        outbox::enter_link(owner, p.id, super::link_broken);
         Some(p.id)
     }
 

@@ -14,7 +14,7 @@ pub type Packet = SmallVec<[IoSlice; 2]>;
 /// Reads what is there, into the start of a place; that start, or an error of the system.
 pub type Read<'r> = dyn for<'a> FnMut(&'a mut [MaybeUninit<u8>]) -> Result<&'a mut [u8], i32> + 'r;
 
-/// What came of it that more of a packet was to be read.
+/// The outcome of reading more of a packet.
 pub enum More {
     /// So many bytes were read, or the system has failed.
     Read(Result<usize, i32>),
@@ -26,7 +26,7 @@ pub enum More {
 pub trait Channel: Send + Sync {
     /// A packet has come in. False: it is no good, and the port is to be killed.
     fn input(&self, packet: &[u8]) -> bool;
-    /// Of a packet these bytes have come, and `left` are to come. True: the connection has a place for all of it, and has taken
+    /// These bytes of a packet have come, and `left` are to come. True: the connection has a place for all of it, and has taken
     /// these; the others are read by [`Channel::more`].
     fn begins(&self, _packet: &[u8], _left: usize) -> bool {
         false

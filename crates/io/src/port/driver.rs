@@ -1,13 +1,13 @@
 //! The interface of a driver: the operations of one kind of port.
 
+use super::base::Base;
 use super::channel::Channel;
-use super::{Base, inet, open, ram_file, trace_file, trace_ip};
+use super::settings::{Error, Options};
 use crate::gather::Gather;
 use crate::poll;
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
 use std::os::fd::RawFd;
-use std::sync::OnceLock;
 use std::time::Instant;
 
 /// The answer of `port_control`.
@@ -106,41 +106,7 @@ pub trait Driver: Send {
 }
 
 /// Starts a driver for a port that is being opened, `command` being what follows `spawn` or `spawn_driver`.
-pub(crate) type Start =
-    fn(&mut Base, &open::Options, command: &[u8]) -> Result<Box<dyn Driver>, open::Error>;
+pub(crate) type Start = fn(&mut Base, &Options, command: &[u8]) -> Result<Box<dyn Driver>, Error>;
 
 /// Starts a driver once, for a port that is being opened: see [`Start`].
-pub type Starter =
-    Box<dyn FnOnce(&mut Base, &open::Options, &[u8]) -> Result<Box<dyn Driver>, open::Error>>;
-
-/// The function that knows the drivers which were loaded from files.
-static LOADED: OnceLock<fn(&[u8]) -> Option<Starter>> = OnceLock::new();
-
-/// Says who knows the drivers that were loaded from files, by what follows `spawn`. Only the first call does.
-pub fn set_loaded(find: fn(&[u8]) -> Option<Starter>) {
-    let _ = LOADED.set(find);
-}
-
-/// The drivers that `{spawn, Name}` and `{spawn_driver, Name}` find by the first word of the name.
-const DRIVERS: &[(&str, Start)] = &[
-    ("tty_sl", super::tty::start),
-    (inet::tcp::NAME, inet::tcp::start),
-    (inet::udp::NAME, inet::udp::start),
-    (ram_file::NAME, ram_file::start),
-    (trace_file::NAME, trace_file::start),
-    (trace_ip::NAME, trace_ip::start),
-];
-
-/// Names of all drivers.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    DRIVERS.iter().map(|d| d.0)
-}
-
-/// How the driver is started that a command names.
-pub(crate) fn find(command: &[u8]) -> Option<Starter> {
-    let name = command.split(|&b| b == b' ').next().unwrap_or_default();
-    match DRIVERS.iter().find(|d| d.0.as_bytes() == name) {
-        Some(d) => Some(Box::new(d.1)),
-        None => LOADED.get().and_then(|f| f(command)),
-    }
-}
+pub type Starter = Box<dyn FnOnce(&mut Base, &Options, &[u8]) -> Result<Box<dyn Driver>, Error>>;

@@ -6,10 +6,11 @@
 //! and pipes are opened once more for writing, in non-blocking mode; what can't be opened again is written in pieces
 //! that a descriptor that is ready for writing takes without blocking.
 
-use super::open::Options;
-use super::sys::{self, FileKind};
+use super::settings::Options;
 use super::{Base, Driver, End, Reply, spawn, watch};
-use crate::gather::{Gather, Parts};
+use crate::gather::{Gather, Parts, max_parts};
+use crate::os::descriptor::{self, FileKind};
+use crate::os::{child, terminal};
 use crate::{accounts, poll, report};
 use purlin_term::NIL;
 use purlin_term::iolist::IoVec;
@@ -35,7 +36,7 @@ thread_local! {
 pub(crate) fn with_read<R>(fd: RawFd, f: impl FnOnce(io::Result<&[u8]>) -> R) -> R {
     READ_BUFFER.with_borrow_mut(|b| {
         b.resize(READ_BYTES, 0);
-        match sys::read(fd, b) {
+        match descriptor::read(fd, b) {
             Ok(n) => f(Ok(&b[..n])),
             Err(e) => f(Err(e)),
         }
@@ -115,9 +116,9 @@ pub struct Output {
 impl Output {
     /// To a descriptor that others share.
     pub fn shared(fd: RawFd) -> Output {
-        let (own, piece) = match sys::file_kind(fd) {
+        let (own, piece) = match descriptor::file_kind(fd) {
             Some(FileKind::Regular) | None => (None, None),
-            Some(kind) => match sys::open_again_for_writing(fd, kind) {
+            Some(kind) => match descriptor::open_again_for_writing(fd, kind) {
                 Some(own) => (Some(own), None),
                 None => (None, Some(PIPE_BYTES)),
             },
@@ -157,7 +158,7 @@ impl Output {
             match self.write(base, queue) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    if !sys::poll_one(self.fd, true, sys::ms_until(until)) {
+                    if !descriptor::poll_one(self.fd, true, descriptor::ms_until(until)) {
                         return;
                     }
                 }
@@ -176,10 +177,14 @@ impl Output {
     pub fn write(&self, base: &Base, queue: &mut impl Parts) -> io::Result<()> {
         let mut turn = TURN_BYTES;
         while queue.bytes() > 0 && turn > 0 {
-            if self.piece.is_some() && !sys::poll_one(self.fd, true, 0) {
+            if self.piece.is_some() && !descriptor::poll_one(self.fd, true, 0) {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            let r = sys::write(self.fd, queue.parts(), self.piece.unwrap_or(TURN_BYTES));
+            let r = descriptor::write(
+                self.fd,
+                queue.parts().take(max_parts()),
+                self.piece.unwrap_or(TURN_BYTES),
+            );
             accounts::writes(|w| w.calls += 1);
             if watch::is_on() {
                 let who = [base.id, base.connected, base.caller];
@@ -278,11 +283,11 @@ impl Fd {
             d.status = child.failed.map_or(Status::Awaited, Status::Exited);
         }
         if let Some(fd) = child.output {
-            sys::set_nonblocking(fd.as_raw_fd(), true)?;
+            descriptor::set_nonblocking(fd.as_raw_fd(), true)?;
             d.read_from(b, fd.as_raw_fd(), Some(fd))?;
         }
         if let Some(fd) = child.input {
-            sys::set_nonblocking(fd.as_raw_fd(), true)?;
+            descriptor::set_nonblocking(fd.as_raw_fd(), true)?;
             d.output = Some(Output::ours(fd.as_raw_fd(), Some(fd)));
         }
         Ok(d)
@@ -308,8 +313,8 @@ impl Fd {
     /// A port on a file.
     pub fn file(b: &mut Base, o: &Options, path: &[u8]) -> io::Result<Fd> {
         let mut d = Fd::new(o, Kind::Vanilla);
-        let fd = sys::open_file(path, o.read, o.write)?;
-        sys::set_nonblocking(fd.as_raw_fd(), true)?;
+        let fd = descriptor::open_file(path, o.read, o.write)?;
+        descriptor::set_nonblocking(fd.as_raw_fd(), true)?;
         let raw = fd.as_raw_fd();
         let mut own = Some(fd);
         if o.read {
@@ -324,7 +329,7 @@ impl Fd {
     fn read(&mut self, b: &mut Base) {
         let Some(i) = &mut self.input else { return };
         // Somebody else may have read what the report was about.
-        if i.own.is_none() && !sys::poll_one(i.fd, false, 0) {
+        if i.own.is_none() && !descriptor::poll_one(i.fd, false, 0) {
             poll::want(i.id, true, false);
             return;
         }
@@ -364,7 +369,7 @@ impl Fd {
         }
         if let (Status::Exited(s), End::Eof) = (self.status, end) {
             if !b.is_flushing() {
-                b.tell_number("exit_status", i64::from(sys::exit_code(s)));
+                b.tell_number("exit_status", i64::from(child::exit_code(s)));
             }
             self.status = Status::NotWanted;
         }
@@ -435,6 +440,9 @@ impl Driver for Fd {
         self.packet == 0
     }
     fn output_part(&mut self, b: &mut Base, data: &mut Gather, last: bool) {
+        if purlin_kernel::os::single::on() && self.input.is_some() {
+            purlin_kernel::os::single::ASKED.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
         let idle = self.queue.bytes == 0;
         if idle && let Some(o) = &self.output {
             // What is taken at once needs no place in the queue. An error comes again when the rest is written.
@@ -475,7 +483,7 @@ impl Driver for Fd {
             self.output.as_ref().map(|o| o.fd),
             self.input.as_ref().map(|i| i.fd),
         ];
-        let (w, h) = fds.into_iter().flatten().find_map(sys::window_size)?;
+        let (w, h) = fds.into_iter().flatten().find_map(terminal::window_size)?;
         Some(Reply {
             bytes: [w.to_ne_bytes(), h.to_ne_bytes()].concat(),
             binary: false,

@@ -24,23 +24,23 @@ mod asked;
 mod base;
 pub mod channel;
 pub mod driver;
-mod fd;
-pub mod inet;
-pub mod line;
+pub mod drivers;
+pub(crate) mod fd;
+pub mod forker;
+#[cfg(test)]
+mod inet_tests;
 mod linebuf;
 pub mod open;
 pub mod orphans;
 mod outbox;
 mod parts;
-mod ram_file;
+pub mod settings;
 mod spawn;
-pub mod sys;
 #[cfg(test)]
 mod tests;
 mod trace_file;
 mod trace_ip;
 pub mod traced;
-pub mod tty;
 pub mod watch;
 
 use asked::Asked;
@@ -57,6 +57,7 @@ use crate::cx::{Cx, Fail};
 use crate::events::flag;
 use crate::gather::{self, Gather};
 use crate::msacc::{self, State};
+use crate::os::descriptor;
 use crate::process::registry;
 use crate::{accounts, halt, poll, report};
 use purlin_kernel::waits;
@@ -113,14 +114,14 @@ struct Table {
 
 static TABLE: RwLock<Table> = RwLock::new(Table {
     ports: BTreeMap::new(),
-    // Number 0 is stock's own port for starting programs, which there is none of here.
+    // Number 0 is that of a port which is there from the beginning ([`forker`]).
     next: 1,
     limit: 65536,
 });
 
 /// Greatest number of descriptors that this process may have.
 pub fn max_files() -> i64 {
-    sys::max_files()
+    descriptor::max_files()
 }
 
 /// Sets the most ports there may be (`+Q`).
@@ -175,23 +176,28 @@ pub fn lookup(id_or_name: Term) -> Option<Arc<Port>> {
 }
 
 /// Enters a new port into the table, without a driver.
-fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, open::Error> {
+fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, settings::Error> {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| halt::on_halt(flush_all_at_halt));
     let mut t = TABLE.write();
     if t.ports.len() >= t.limit {
-        return Err(open::Error::SystemLimit);
+        return Err(settings::Error::SystemLimit);
     }
     while t.ports.contains_key(&t.next) {
         t.next = (t.next + 1) & MAX_NUMBER;
     }
     let n = t.next;
     t.next = (n + 1) & MAX_NUMBER;
+    Ok(add(&mut t, n, name, owner))
+}
+
+/// Adds a port with that number, without a driver.
+fn add(t: &mut Table, n: u32, name: &[u8], owner: Term) -> Arc<Port> {
     let id = Term::port(n);
     let p = Arc::new_cyclic(|me| Port {
         id,
         name: name.into(),
-        refers: release::has(REFERENCES_OF_SENDERS) && inet::DRIVERS.contains(&name),
+        refers: release::has(REFERENCES_OF_SENDERS) && settings::SOCKETS.contains(&name),
         core: Mutex::new(Core {
             base: Base::new(id, owner, me.clone()),
             driver: None,
@@ -200,7 +206,7 @@ fn enter(name: &[u8], owner: Term) -> Result<Arc<Port>, open::Error> {
         data: Mutex::new(None),
     });
     t.ports.insert(n, p.clone());
-    Ok(p)
+    p
 }
 
 fn remove(id: Term) {
@@ -439,6 +445,9 @@ impl Port {
         }
         if message && from != core.base.connected {
             core.base.bad_signal();
+            return Outcome::Bad;
+        }
+        if forker::is(self) {
             return Outcome::Bad;
         }
         core.base.trace_close(from);
@@ -738,7 +747,9 @@ pub fn exit(port: &Port, from: Term, reason: Term) -> Outcome {
 /// The link between a port and the local process `from` broke, which ended with `reason`. It ends the port unless the
 /// reason is `normal` and `from` not the owner.
 pub fn link_broken(port: Term, from: Term, reason: Term) {
-    let Some(p) = find(port) else { return };
+    let Some(p) = find(port).filter(|p| !forker::is(p)) else {
+        return;
+    };
     let mut core = p.turn(Work::Close);
     let base = &mut core.base;
     if base.closing || !base.remove_link(from) {

@@ -2,115 +2,18 @@
 
 use super::fd::Fd;
 use super::linebuf::LineBuf;
+use super::settings::{Error, Options, Target, Variable};
 use super::traced::Work;
-use super::{Driver, Port, driver, enter};
+use super::{Driver, Port, drivers, enter};
 use crate::filename;
+use crate::os::descriptor;
 use purlin_term::release::{self, PORTS_ON_FILES};
 use purlin_term::{Term, am, atom};
 use std::ffi::CString;
-use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// Why a port can't be opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Error {
-    /// The settings are bad: `badarg` with a cause.
-    BadSettings,
-    BadArg,
-    SystemLimit,
-    /// The driver has failed for a reason that it can't tell.
-    General,
-    Errno(i32),
-}
-
-impl From<io::Error> for Error {
-    fn from(e: io::Error) -> Error {
-        Error::Errno(crate::posix::errno_of(&e))
-    }
-}
-
-impl Error {
-    /// The answer of `erts_internal:open_port/2`.
-    pub fn term(self) -> Term {
-        match self {
-            Error::BadSettings => am::BADOPT,
-            Error::BadArg => am::BADARG,
-            Error::SystemLimit => am::SYSTEM_LIMIT,
-            Error::General => atom::intern("einval"),
-            Error::Errno(e) => crate::posix::errno_atom(e),
-        }
-    }
-}
-
-/// The kind of port that is opened.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Target {
-    /// A driver of that name, or else a program, by a line for the shell.
-    Spawn,
-    /// A driver.
-    Driver,
-    /// A program file, with arguments.
-    Executable {
-        args: Vec<CString>,
-    },
-    Fd(RawFd, RawFd),
-    /// A file.
-    File,
-}
-
-/// The settings.
-pub struct Options {
-    pub target: Target,
-    /// 0: a stream.
-    pub packet_bytes: usize,
-    /// Longest line; 0: not by lines.
-    pub line_bytes: usize,
-    pub read: bool,
-    pub write: bool,
-    pub use_stdio: bool,
-    pub stderr_to_stdout: bool,
-    pub exit_status: bool,
-    pub binary: bool,
-    pub eof: bool,
-    pub parallelism: bool,
-    pub dir: Option<CString>,
-    pub arg0: Option<CString>,
-    /// Changes of the environment; later ones win.
-    pub env: Vec<Variable>,
-    /// Bytes in the queue at which the port becomes busy, and below which it is busy no longer.
-    pub high_mark: usize,
-    pub low_mark: usize,
-    /// The marks were given.
-    pub marks_set: bool,
-}
-
-const HIGH_MARK: usize = 8192;
 const DEFAULT_LINE: usize = 512;
-
-impl Options {
-    fn new() -> Options {
-        Options {
-            target: Target::File,
-            packet_bytes: 0,
-            line_bytes: 0,
-            read: false,
-            write: false,
-            use_stdio: true,
-            stderr_to_stdout: false,
-            exit_status: false,
-            binary: false,
-            eof: false,
-            parallelism: false,
-            dir: None,
-            arg0: None,
-            env: Vec::new(),
-            high_mark: HIGH_MARK,
-            low_mark: HIGH_MARK / 2,
-            marks_set: false,
-        }
-    }
-}
 
 /// The settings as given, before the first argument is looked at.
 struct Settings {
@@ -153,9 +56,6 @@ fn limits(t: Term) -> Option<(usize, usize)> {
     let (low, high) = (n(low)?, n(high)?);
     Some((low.min(high), high))
 }
-
-/// A variable of the environment to set, or (None) to unset.
-pub(crate) type Variable = (Vec<u8>, Option<Vec<u8>>);
 
 fn env_list(t: Term) -> Option<Vec<Variable>> {
     let mut v = Vec::new();
@@ -307,7 +207,7 @@ pub fn open(owner: Term, name: Term, given: Term) -> Result<Arc<Port>, Error> {
         return Err(Error::BadArg);
     }
     let start = match o.target {
-        Target::Spawn | Target::Driver => driver::find(&name),
+        Target::Spawn | Target::Driver => drivers::find(&name),
         _ => None,
     };
     if start.is_some() && (o.exit_status || o.marks_set) {
@@ -317,7 +217,7 @@ pub fn open(owner: Term, name: Term, given: Term) -> Result<Arc<Port>, Error> {
         return Err(Error::BadArg);
     }
     if let Target::Fd(i, w) = o.target {
-        let max = super::sys::max_files();
+        let max = descriptor::max_files();
         let bad = |fd: RawFd| fd < 0 || i64::from(fd) >= max;
         if (o.read && bad(i)) || (o.write && bad(w)) {
             return Err(Error::General);

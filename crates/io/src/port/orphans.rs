@@ -6,7 +6,8 @@
 //! Programs of ports have who waits for them ([`super::spawn`]). A library may have made others, which are its own to wait for, and
 //! nothing tells them from orphans. So only those are waited for here that ended [`PATIENCE`] ago and still are there.
 
-use super::{spawn, sys};
+use super::spawn;
+use crate::os::child;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Starts the thread that waits for orphans, if the emulator gets any.
 pub fn start() {
-    if !sys::inherits_orphans() {
+    if !child::inherits_orphans() || purlin_kernel::os::single::on() {
         return;
     }
     let t = std::thread::Builder::new()
@@ -38,11 +39,11 @@ pub fn start() {
 /// Waits until a child has ended, and for all that have and that nobody has waited for in a while.
 fn wait_for_some() {
     // It stays: whoever waits for it finds it.
-    let first = match sys::ended_child() {
+    let first = match child::ended_child() {
         Some(pid) if !spawn::is_running(pid) => pid,
         _ => return std::thread::sleep(LOOK_EVERY),
     };
-    let mut ended: HashSet<libc::pid_t> = sys::ended_children().into_iter().collect();
+    let mut ended: HashSet<libc::pid_t> = child::ended_children().into_iter().collect();
     ended.insert(first);
     std::thread::sleep(PATIENCE);
     ended.into_iter().for_each(spawn::wait_for_stranger);

@@ -33,8 +33,9 @@ mod live {
     pub fn down(to: Term, reference: Term, object: Term, reason: Term) {
         crate::signal::send::monitor_down(to, reference, purlin_term::am::PORT, object, reason);
     }
-    /// Enters the link with `port` at the end of the process `to`.
-    pub(crate) fn enter_link(to: Term, port: Term) {
+    /// Enters the link with `port` at the end of the process `to`. Where there is none, `broken` is told of port, process and
+    /// reason.
+    pub(crate) fn enter_link(to: Term, port: Term, broken: fn(Term, Term, Term)) {
         let task = move |cx: Option<&mut crate::cx::Cx>| match cx {
             Some(cx) => {
                 let link = crate::process::ext::Link { unlinking: 0 };
@@ -43,7 +44,7 @@ mod live {
                     .links
                     .insert(crate::process::ext::Peer::of(port), link);
             }
-            None => crate::port::link_broken(port, to, purlin_term::am::NOPROC),
+            None => broken(port, to, purlin_term::am::NOPROC),
         };
         crate::signal::send::run_in(to, Box::new(task));
     }
@@ -60,10 +61,10 @@ mod live {
     pub fn is_alive(pid: Term) -> bool {
         crate::process::table().find(pid).is_some()
     }
-    /// The process that sends a list in parts, wherever it stands or waits, leaves the rest to the port.
-    pub(crate) fn ask_rest(pid: Term) {
+    /// The process that sends a list in parts, wherever it stands or waits, is to leave the rest to the port, which `stop` does.
+    pub(crate) fn ask_rest(pid: Term, stop: fn(&mut crate::cx::Cx)) {
         let task = move |cx: Option<&mut crate::cx::Cx>| {
-            cx.into_iter().for_each(crate::port::sender_stops);
+            cx.into_iter().for_each(stop);
         };
         crate::signal::send::run_in(pid, Box::new(task));
     }
@@ -141,7 +142,7 @@ mod record {
         let _ = reference;
         note(to, "down", &[am::PORT, object, reason]);
     }
-    pub(crate) fn enter_link(to: Term, port: Term) {
+    pub(crate) fn enter_link(to: Term, port: Term, _: fn(Term, Term, Term)) {
         note(to, "link", &[port]);
     }
     pub(crate) fn leave_link(to: Term, port: Term) {
@@ -150,7 +151,7 @@ mod record {
     pub fn is_alive(_: Term) -> bool {
         true
     }
-    pub(crate) fn ask_rest(pid: Term) {
+    pub(crate) fn ask_rest(pid: Term, _: fn(&mut crate::cx::Cx)) {
         put(pid, "ask_rest".into());
     }
     pub fn wake(pid: Term) {

@@ -81,7 +81,7 @@ impl super::Base {
         self.wake_all();
         Some(sender)
     }
-    /// What the port has taken over can't be sent.
+    /// The rest that the port has taken over can't be sent.
     pub fn drop_backlog(&mut self) {
         self.backlog = None;
     }
@@ -105,7 +105,7 @@ impl super::Base {
 /// How much of a backlog is gathered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pump {
-    /// What the port takes until it is busy, within a turn.
+    /// The port takes more until it is busy, within a turn.
     UntilBusy,
     /// A turn.
     Turn,
@@ -113,7 +113,7 @@ pub(super) enum Pump {
     All,
 }
 
-/// What came of the beginning of a long list.
+/// The outcome of the beginning of a long list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Begun {
     Gone,
@@ -126,7 +126,7 @@ pub enum Begun {
 }
 
 impl Port {
-    /// What an output to the port comes to if it isn't taken now. Waits (`Fail::Wait`) if the port is busy, unless `how` says
+    /// The outcome of an output to the port that isn't taken now. Waits (`Fail::Wait`) if the port is busy, unless `how` says
     /// otherwise.
     pub(super) fn refuses(
         &self,
@@ -159,7 +159,7 @@ impl Port {
         if how.force
             && let Some(t) = &base.transit
         {
-            outbox::ask_rest(t.sender);
+            outbox::ask_rest(t.sender, sender_stops);
         }
         base.wait(caller);
         crate::events::sink().waits_for_port(caller, self.id);
@@ -337,7 +337,7 @@ impl Port {
             return false;
         };
         if t.seen == now {
-            outbox::ask_rest(t.sender);
+            outbox::ask_rest(t.sender, sender_stops);
         }
         t.seen = now;
         true
@@ -480,6 +480,8 @@ pub fn sender_exit(pid: Term) {
 /// Asks all who send lists in parts to leave them to their ports. Whether none does any more.
 pub fn hand_all_over() -> bool {
     let senders: Vec<Term> = IN_PARTS.lock().values().map(|s| s.0).collect();
-    senders.iter().for_each(|&pid| outbox::ask_rest(pid));
+    senders
+        .iter()
+        .for_each(|&pid| outbox::ask_rest(pid, sender_stops));
     senders.is_empty()
 }

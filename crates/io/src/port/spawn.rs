@@ -6,8 +6,9 @@
 //! locked while one is started, so that none ends before it is on the list. A child whose port is gone is waited for all
 //! the same: nothing is left behind in the kernel.
 
-use super::open::{Options, Target};
-use super::{Port, sys};
+use super::Port;
+use super::settings::{Options, Target};
+use crate::os::{child, descriptor};
 use crate::poll::{self, Id, Ready};
 use purlin_term::sync::{Condvar, Mutex};
 use std::collections::{HashMap, VecDeque};
@@ -45,7 +46,7 @@ const REMEMBERED: usize = 256;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 static CHILDREN: LazyLock<Mutex<Children>> = LazyLock::new(|| {
-    sys::close_inherited_on_exec();
+    child::close_inherited_on_exec();
     crate::os_signals::leave_out(is_program);
     Mutex::new(Children {
         running: HashMap::new(),
@@ -74,7 +75,7 @@ pub(super) fn wait_for_stranger(pid: libc::pid_t) {
     let c = CHILDREN.lock();
     if !c.running.contains_key(&pid) {
         // Somebody else may have waited for it.
-        let _ = sys::wait_for(pid);
+        let _ = child::wait_for(pid);
     }
 }
 
@@ -98,7 +99,7 @@ impl Ready for Watched {
 fn wait_for(pid: libc::pid_t) -> bool {
     // Locked before: once it has been waited for, its number may be another's.
     let mut c = CHILDREN.lock();
-    let status = match sys::wait_for(pid) {
+    let status = match child::wait_for(pid) {
         Ok(Some(status)) => status,
         Ok(None) => return false,
         // Somebody else has waited for it: how it ended can't be known any more.
@@ -118,8 +119,9 @@ fn wait_for(pid: libc::pid_t) -> bool {
 
 /// Has the end of a child be noticed.
 fn watch(pid: libc::pid_t) {
+    purlin_kernel::os::single::ASKED.store(true, std::sync::atomic::Ordering::Relaxed);
     let by_kernel = || {
-        let end = sys::end_of_child(pid)?;
+        let end = child::end_of_child(pid)?;
         let fd = end.as_raw_fd();
         let id = poll::register(fd, Arc::new(Watched { pid, _end: end })).ok()?;
         poll::want(id, true, false);
@@ -191,7 +193,7 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
     let (program, args) = match &o.target {
         Target::Executable { args } => {
             let path = CString::new(command)?;
-            sys::check_executable(&path)?;
+            child::check_executable(&path)?;
             let mut v = Vec::with_capacity(args.len() + 1);
             v.push(match &o.arg0 {
                 Some(a) => a.clone(),
@@ -207,17 +209,25 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
             (c"/bin/sh".into(), args)
         }
     };
-    let c = sys::Command {
+    let c = child::Command {
         program,
         args,
         env: environment(o),
         dir: o.dir.clone(),
     };
     // (what the child has, what we have)
-    let input = if o.write { Some(sys::pipe()?) } else { None };
-    let output = if o.read { Some(sys::pipe()?) } else { None };
+    let input = if o.write {
+        Some(descriptor::pipe()?)
+    } else {
+        None
+    };
+    let output = if o.read {
+        Some(descriptor::pipe()?)
+    } else {
+        None
+    };
     let (stdin, stdout) = if o.use_stdio { (0, 1) } else { (3, 4) };
-    let mut wiring = sys::Wiring::new();
+    let mut wiring = child::Wiring::new();
     if let Some((theirs, _)) = &input {
         wiring.push((theirs.as_raw_fd(), stdin));
     }
@@ -233,14 +243,14 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
         output: None,
         failed: None,
     };
-    let bad_dir = c.dir.as_ref().and_then(|d| sys::check_dir(d).err());
+    let bad_dir = c.dir.as_ref().and_then(|d| child::check_dir(d).err());
     if let Some(e) = bad_dir {
         let dir = c.dir.as_deref().unwrap_or_default().to_string_lossy();
         eprint!("spawn: Could not cd to {dir}\r\n");
         child.failed = Some(exited(crate::posix::errno_of(&e)));
     } else {
         let mut all = CHILDREN.lock();
-        match sys::spawn(&c, &wiring) {
+        match child::spawn(&c, &wiring) {
             Ok(pid) => {
                 child.pid = Some(pid);
                 all.running.insert(pid, port);

@@ -246,8 +246,8 @@ fn what_is_queued_is_written_before_a_closed_port_goes() {
 #[test]
 fn descriptors_and_files() {
     let me = owner();
-    let (r, w) = sys::pipe().expect("a pipe");
-    let (r2, w2) = sys::pipe().expect("a pipe");
+    let (r, w) = descriptor::pipe().expect("a pipe");
+    let (r2, w2) = descriptor::pipe().expect("a pipe");
     let mut m = Maker::new();
     let (i, o) = (
         Term::small(r.as_raw_fd() as i64),
@@ -261,14 +261,14 @@ fn descriptors_and_files() {
     let p = open_port(&mut m, me, name, &options);
     assert_eq!(write(&p, me, b"out"), Ok(Outcome::Done));
     let mut buf = [0; 8];
-    assert_eq!(sys::read(r2.as_raw_fd(), &mut buf).ok(), Some(3));
-    sys::write(w.as_raw_fd(), [&b"in"[..]].into_iter(), 10).expect("written");
+    assert_eq!(descriptor::read(r2.as_raw_fd(), &mut buf).ok(), Some(3));
+    descriptor::write(w.as_raw_fd(), [&b"in"[..]].into_iter(), 10).expect("written");
     assert_eq!(plain(&p, wait_for(me, 1)), ["{P,{data,\"in\"}}"]);
     drop(w);
     assert_eq!(plain(&p, wait_for(me, 1)), ["{P,eof}"]);
     let _ = exit(&p, me, am::NORMAL);
     // The descriptors stay open.
-    sys::write(w2.as_raw_fd(), [&b"x"[..]].into_iter(), 10).expect("written");
+    descriptor::write(w2.as_raw_fd(), [&b"x"[..]].into_iter(), 10).expect("written");
 
     let me = owner();
     let name =
@@ -287,7 +287,7 @@ fn descriptors_and_files() {
 fn bad_arguments_have_their_own_errors() {
     let mut m = Maker::new();
     let me = owner();
-    let mut check = |name: Term, o: &[Term], want: open::Error| {
+    let mut check = |name: Term, o: &[Term], want: settings::Error| {
         let l = m.0.list(o);
         assert_eq!(
             open::open(me, name, l).err().map(|e| e.term()),
@@ -297,24 +297,24 @@ fn bad_arguments_have_their_own_errors() {
     let mut n = Maker::new();
     let cat = n.spawn("cat");
     let packet = n.pair("packet", Term::small(3));
-    check(cat, &[packet], open::Error::BadSettings);
+    check(cat, &[packet], settings::Error::BadSettings);
     let nouse = n.options("nouse_stdio stderr_to_stdout");
-    check(cat, &nouse, open::Error::BadSettings);
+    check(cat, &nouse, settings::Error::BadSettings);
     let empty = n.spawn("");
-    check(empty, &[], open::Error::BadArg);
+    check(empty, &[], settings::Error::BadArg);
     let name = n.0.string("nope");
     let driver = n.pair("spawn_driver", name);
-    check(driver, &[], open::Error::BadArg);
+    check(driver, &[], settings::Error::BadArg);
     let file = n.0.string("/etc/passwd");
     let exe = n.pair("spawn_executable", file);
-    check(exe, &[], open::Error::Errno(libc::EACCES));
+    check(exe, &[], settings::Error::Errno(libc::EACCES));
     let fd = n.atom("fd");
     let fds = n.0.tuple(&[fd, Term::small(-1), Term::small(0)]);
-    check(fds, &[], open::Error::General);
+    check(fds, &[], settings::Error::General);
     let file = n.0.string("/nonesuch/x");
-    check(file, &[], open::Error::General);
+    check(file, &[], settings::Error::General);
     let args = n.pair("args", NIL);
-    check(cat, &[args], open::Error::BadArg);
+    check(cat, &[args], settings::Error::BadArg);
 }
 
 #[test]

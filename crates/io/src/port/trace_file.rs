@@ -4,7 +4,8 @@
 //! A command is `[w Size Count Milliseconds Tail ] n Name`. In the file each event is a byte 0, its size in 32 bits with the
 //! most significant byte first, and the event in the external format: what `dbg:trace_client/2` reads.
 
-use super::{Base, Driver, Reply, open};
+use super::settings::{Error, Options};
+use super::{Base, Driver, Reply};
 use crate::gather::Gather;
 use crate::poll;
 use crate::posix::errno_of;
@@ -82,17 +83,13 @@ fn word<'a>(b: &mut &'a [u8]) -> &'a [u8] {
 }
 
 /// Takes a number off the front.
-fn number(b: &mut &[u8]) -> Result<u32, open::Error> {
-    let text = std::str::from_utf8(word(b)).map_err(|_| open::Error::BadArg)?;
-    text.parse().map_err(|_| open::Error::BadArg)
+fn number(b: &mut &[u8]) -> Result<u32, Error> {
+    let text = std::str::from_utf8(word(b)).map_err(|_| Error::BadArg)?;
+    text.parse().map_err(|_| Error::BadArg)
 }
 
 /// Starts the driver for a port that is opened.
-pub fn start(
-    base: &mut Base,
-    _: &open::Options,
-    mut command: &[u8],
-) -> Result<Box<dyn Driver>, open::Error> {
+pub fn start(base: &mut Base, _: &Options, mut command: &[u8]) -> Result<Box<dyn Driver>, Error> {
     let c = &mut command;
     word(c);
     let mut kind = word(c);
@@ -104,7 +101,7 @@ pub fn start(
     }
     let name = match command.strip_prefix(b" ") {
         Some(name) if kind == b"n" && !name.is_empty() && !name.contains(&0) => name,
-        _ => return Err(open::Error::BadArg),
+        _ => return Err(Error::BadArg),
     };
     let row = match wrap {
         Some((size, count, every_ms, tail)) if tail < name.len() => Some(Row {
@@ -120,7 +117,7 @@ pub fn start(
             written: 0,
             every_ms,
         }),
-        Some(_) => return Err(open::Error::BadArg),
+        Some(_) => return Err(Error::BadArg),
         None => None,
     };
     let path = match &row {

@@ -3,7 +3,8 @@
 //! A command is `Port Queue Flags`. One client at a time gets the events, as `trace_file` writes them; those that don't
 //! fit in the queue are left out, and their number told in their place.
 
-use super::{Base, Driver, Reply, open};
+use super::settings::{Error, Options};
+use super::{Base, Driver, Reply};
 use crate::gather::Gather;
 use crate::poll;
 use crate::posix::errno_of;
@@ -56,24 +57,20 @@ struct TraceIp {
 }
 
 /// Starts the driver for a port that is opened.
-pub fn start(
-    base: &mut Base,
-    _: &open::Options,
-    command: &[u8],
-) -> Result<Box<dyn Driver>, open::Error> {
-    let text = std::str::from_utf8(command).map_err(|_| open::Error::General)?;
+pub fn start(base: &mut Base, _: &Options, command: &[u8]) -> Result<Box<dyn Driver>, Error> {
+    let text = std::str::from_utf8(command).map_err(|_| Error::General)?;
     let numbers: Vec<u32> = text
         .split_ascii_whitespace()
         .skip(1)
         .map_while(|w| w.parse().ok())
         .collect();
     let &[port, queue, flags, ..] = &numbers[..] else {
-        return Err(open::Error::General);
+        return Err(Error::General);
     };
     // As a C program's conversion to 16 bits takes it.
     let port = port as u16;
     if flags > KNOWN_FLAGS {
-        return Err(open::Error::General);
+        return Err(Error::General);
     }
     let listen = || -> io::Result<(TcpListener, u16)> {
         let l = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))?;
@@ -81,7 +78,7 @@ pub fn start(
         let number = l.local_addr()?.port();
         Ok((l, number))
     };
-    let (listener, number) = listen().map_err(|_| open::Error::General)?;
+    let (listener, number) = listen().map_err(|_| Error::General)?;
     let id = base.register(listener.as_raw_fd())?;
     poll::want(id, true, false);
     Ok(Box::new(TraceIp {

@@ -24,7 +24,12 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.mov_i(R11, pc);
             g.a.store(at(CX, bif_pc), R11);
             g.operands(pa, pb);
-            g.a.mov_i(R12, n | live << 8);
+            // The result is written before anything is collected: the register may be among those that are live then.
+            let result = match dst {
+                Arg::X(x) => u64::from(x) + 1,
+                _ => 0,
+            };
+            g.a.mov_i(R12, n | live << 8 | result << 32);
             g.helper(helper);
             g.cmp_word(RCX, none);
             g.a.jcc(Cond::E, failed);

@@ -43,13 +43,43 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jmp(done);
         });
     }
-    /// R11: the `bits` bits, at most 56, at bit R12 of the string of the context in `c`, as a number. Jumps where the eight
-    /// bytes that hold them do not all belong to it. RCX is used.
-    pub(super) fn read_bits(&mut self, c: Reg, bits: u64, near_end: Label) {
+    /// A match context of what is in `src`, into `dst`.
+    pub(super) fn start_match(&mut self, src: Arg, dst: Arg) {
+        let r = self.get(src, R10);
+        let other = self.step_aside();
+        if self.env.stressed {
+            self.if_not_kind(r, Subtag::MatchContext, other);
+            if src != dst {
+                self.put(dst, r);
+            }
+            return;
+        }
+        let (new, done) = (self.a.label(), self.a.label());
+        self.if_not_kind(r, Subtag::MatchContext, new);
+        if src != dst {
+            self.put(dst, r);
+        }
+        self.a.bind(done);
+        self.later(move |g| {
+            g.a.bind(new);
+            g.a.mov(R10, r);
+            let stub = g.env.stubs.context;
+            g.a.call_abs(stub);
+            g.a.test(Q, R10, R10);
+            g.a.jcc(Cond::E, other);
+            g.put(dst, R10);
+            g.a.jmp(done);
+        });
+    }
+    /// R11: the `bits` bits, at most 56, at bit R12 of the string of the context in `c`, in the upper bits. Jumps where the eight
+    /// bytes that hold them do not all belong to it and they are no whole bytes. RCX is used.
+    pub(super) fn read_bits(&mut self, c: Reg, bits: u64, other: Label) {
+        let (near_end, done) = (self.a.label(), self.a.label());
         self.a.lea(RCX, at(R12, 64));
         self.a.alu_i(Q, And, RCX, -8);
         self.a.alu_m(Q, Cmp, RCX, boxed(c, CTX_END));
-        self.a.jcc(Cond::A, near_end);
+        let whole = bits.is_multiple_of(8);
+        self.a.jcc(Cond::A, if whole { near_end } else { other });
         self.a.mov(RCX, R12);
         self.a.shift_i(Q, Shr, RCX, 3);
         self.a.load(R11, boxed(c, CTX_BASE));
@@ -58,7 +88,56 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.mov32(RCX, R12);
         self.a.alu_i(D, And, RCX, 7);
         self.a.shift_cl(Q, Shl, R11);
-        let _ = bits;
+        self.a.bind(done);
+        if !whole {
+            return;
+        }
+        // Whole bytes, and no more is read.
+        self.later(move |g| {
+            let n = (bits / 8) as i32;
+            g.a.bind(near_end);
+            g.a.test8_i(R12, 7);
+            g.a.jcc(Cond::Ne, other);
+            g.a.mov(RCX, R12);
+            g.a.shift_i(Q, Shr, RCX, 3);
+            g.a.load(R11, boxed(c, CTX_BASE));
+            g.a.alu(Q, Add, R11, RCX);
+            match n {
+                1 => g.a.load8(RCX, at(R11, 0)),
+                2 | 3 => {
+                    g.a.load8(RCX, at(R11, 0));
+                    g.a.shift_i(D, Shl, RCX, 16);
+                    if n == 3 {
+                        g.a.push(RCX);
+                        g.a.load8(RCX, at(R11, 2));
+                        g.a.alu_mr(Q, Or, at(RSP, 0), RCX);
+                        g.a.load8(RCX, at(R11, 1));
+                        g.a.shift_i(D, Shl, RCX, 8);
+                        g.a.pop(R11);
+                        g.a.alu(D, Or, RCX, R11);
+                    } else {
+                        g.a.load8(R11, at(R11, 1));
+                        g.a.shift_i(D, Shl, R11, 8);
+                        g.a.alu(D, Or, RCX, R11);
+                        g.a.shift_i(D, Shr, RCX, 8);
+                    }
+                }
+                _ => {
+                    g.a.load32(RCX, at(R11, 0));
+                    g.a.bswap(D, RCX);
+                    if n > 4 {
+                        // The last four; those that are in both are the same.
+                        g.a.load32(R11, at(R11, n - 4));
+                        g.a.bswap(D, R11);
+                        g.a.shift_i(Q, Shl, RCX, (8 * (n - 4)) as u8);
+                        g.a.alu(Q, Or, RCX, R11);
+                    }
+                }
+            }
+            g.a.mov(R11, RCX);
+            g.a.shift_i(Q, Shl, R11, (64 - bits) as u8);
+            g.a.jmp(done);
+        });
     }
     pub(super) fn get_small(&mut self, i: &Instruction) {
         let a = i.args();
@@ -81,13 +160,15 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.alu_i(Q, Or, R11, TAG_SMALL as i32);
         self.put(a[4], R11);
     }
-    /// A character of one byte; all others are a step.
+    /// A character: of one byte here, of several by a helper.
     pub(super) fn get_utf(&mut self, i: &Instruction) {
         let a = i.args();
         if a[2].n() != 8 {
             return self.step(i);
         }
+        let dst = (i.op == Op::BsGetUtf).then(|| a[4]);
         let other = self.step_aside();
+        let (long, done) = (self.a.label(), self.a.label());
         let c = self.get(a[1], R10);
         self.a.load(R11, boxed(c, CTX_POS));
         self.a.test8_i(R11, 7);
@@ -100,13 +181,49 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load(RCX, boxed(c, CTX_BASE));
         self.a.load8(RCX, indexed(RCX, R11, 1, 0));
         self.a.test8_i(RCX, 0x80);
-        self.a.jcc(Cond::Ne, other);
+        self.a.jcc(Cond::Ne, long);
         self.a.store(boxed(c, CTX_POS), R12);
-        if i.op == Op::BsGetUtf {
+        if let Some(d) = dst {
             self.a.shift_i(D, Shl, RCX, 4);
             self.a.alu_i(D, Or, RCX, TAG_SMALL as i32);
-            self.put(a[4], RCX);
+            self.put(d, RCX);
         }
+        self.a.bind(done);
+        let (f, none) = (self.env.helpers.utf8, self.env.no_value);
+        self.later(move |g| {
+            g.a.bind(long);
+            g.a.mov(R10, c);
+            g.pure_helper(f);
+            g.cmp_word(RCX, none);
+            g.a.jcc(Cond::E, other);
+            if let Some(d) = dst {
+                g.put(d, RCX);
+            }
+            g.a.jmp(done);
+        });
+    }
+    /// A size in a register, times a unit.
+    pub(super) fn skip_bits(&mut self, i: &Instruction) {
+        let a = i.args();
+        let unit = a[3].n();
+        if unit > 256 || matches!(a[2], Arg::C(_)) || matches!(a[1], Arg::C(_)) {
+            return self.step(i);
+        }
+        let to = self.to(a[0]);
+        let other = self.step_aside();
+        let c = self.get(a[1], R10);
+        let n = self.get(a[2], R12);
+        self.if_not_small(n, other);
+        self.a.mov(R11, n);
+        self.a.shift_i(Q, Sar, R11, 4);
+        self.a.jcc(Cond::S, to);
+        self.a.imul_i(R11, R11, unit as i32);
+        self.a.jcc(Cond::O, to);
+        self.a.alu_m(Q, Add, R11, boxed(c, CTX_POS));
+        self.a.jcc(Cond::O, to);
+        self.a.alu_m(Q, Cmp, R11, boxed(c, CTX_END));
+        self.a.jcc(Cond::A, to);
+        self.a.store(boxed(c, CTX_POS), R11);
     }
     /// Commands that make no term but small integers; an op with others is a step.
     pub(super) fn bs_match(&mut self, i: &Instruction) {

@@ -1,45 +1,113 @@
-//! Floats.
+//! Floats. A float register stands in memory and, within a piece of code that nothing leads into, in a vector register as well.
 
 use super::*;
+
+/// Float registers that have a vector register.
+const IN_VECTORS: u64 = 8;
+/// The first of those: the ones below are scratch.
+const FIRST: u8 = 4;
 
 impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn fr(&self, a: Arg) -> Mem {
         at(CX, self.env.fields.fr + a.n() as i32)
     }
+    /// The vector register of a float register.
+    fn vector(a: Arg) -> Option<Xmm> {
+        let n = a.n() / 8;
+        (n < IN_VECTORS).then_some(Xmm(FIRST + n as u8))
+    }
+    /// The vector register that holds a float register now, into which it is loaded if it has one.
+    fn float_in(&mut self, a: Arg) -> Xmm {
+        let m = self.fr(a);
+        let Some(v) = Self::vector(a) else {
+            self.a.movsd_load(Xmm(1), m);
+            return Xmm(1);
+        };
+        if self.floats & 1 << (v.0 - FIRST) == 0 {
+            self.a.movsd_load(v, m);
+            self.floats |= 1 << (v.0 - FIRST);
+        }
+        v
+    }
+    /// The value of the vector register is that of the float register now.
+    fn float_out(&mut self, a: Arg, from: Xmm) {
+        let m = self.fr(a);
+        self.a.movsd_store(m, from);
+        if let Some(v) = Self::vector(a) {
+            if v != from {
+                self.a.movapd(v, from);
+            }
+            self.floats |= 1 << (v.0 - FIRST);
+        }
+    }
+    /// A step of the instruction that comes back to `to`, with the vector registers as they are then.
+    fn float_aside(&mut self, to: Label) -> Label {
+        let (l, i, floats) = (self.a.label(), self.whole, self.floats);
+        self.later(move |g| {
+            g.a.bind(l);
+            g.whole = i;
+            g.step(&i);
+            for n in 0..IN_VECTORS {
+                if floats & 1 << n != 0 {
+                    let m = g.fr(Arg::N(n * 8));
+                    g.a.movsd_load(Xmm(FIRST + n as u8), m);
+                }
+            }
+            g.a.jmp(to);
+        });
+        l
+    }
     pub(super) fn fload(&mut self, i: &Instruction) {
         let a = i.args();
-        let dst = self.fr(a[1]);
-        let other = self.step_aside();
-        let r = self.get(a[0], R10);
         let (integer, done) = (self.a.label(), self.a.label());
+        let v = Self::vector(a[1]).unwrap_or(Xmm(0));
+        if v != Xmm(0) {
+            self.floats |= 1 << (v.0 - FIRST);
+        }
+        let other = self.float_aside(done);
+        let r = self.get(a[0], R10);
         self.if_not_boxed(r, integer);
         self.cmp_subtag(r, Subtag::Float);
         self.a.jcc(Cond::Ne, other);
-        self.a.load(RCX, boxed(r, 1));
-        self.a.store(dst, RCX);
+        self.a.movsd_load(v, boxed(r, 1));
+        self.float_out(a[1], v);
         self.a.bind(done);
+        let dst = self.fr(a[1]);
         self.later(move |g| {
             g.a.bind(integer);
             g.if_not_small(r, other);
             g.a.mov(RCX, r);
             g.a.shift_i(Q, Sar, RCX, 4);
-            g.a.cvtsi2sd(Xmm(0), RCX);
-            g.a.movsd_store(dst, Xmm(0));
+            g.a.cvtsi2sd(v, RCX);
+            g.a.movsd_store(dst, v);
             g.a.jmp(done);
         });
     }
+    pub(super) fn fstore(&mut self, i: &Instruction) {
+        let a = i.args();
+        let v = self.float_in(a[0]);
+        self.store_word_by(at(HP, 0), header(Subtag::Float, 1), R10);
+        self.a.movsd_store(at(HP, 8), v);
+        self.made(a[1], TAG_BOXED, 2);
+    }
+    pub(super) fn fmove(&mut self, i: &Instruction) {
+        let a = i.args();
+        let v = self.float_in(a[0]);
+        self.float_out(a[1], v);
+    }
     pub(super) fn float(&mut self, i: &Instruction, op: Sse) {
         let a = i.args();
-        let (p, q, d) = (self.fr(a[0]), self.fr(a[1]), self.fr(a[2]));
         let exit = self.exit();
-        self.a.movsd_load(Xmm(0), p);
-        self.a.sse_op_m(op, Xmm(0), q);
+        let p = self.float_in(a[0]);
+        self.a.movapd(Xmm(0), p);
+        let q = self.float_in(a[1]);
+        self.a.sse_op(op, Xmm(0), q);
         // All bits of the exponent: infinite, or no number.
         self.a.movq_from(RCX, Xmm(0));
         self.a.shift_i(Q, Shr, RCX, 52);
         self.a.invert(RCX);
         self.a.test32_i(RCX, 0x7FF);
         self.a.jcc(Cond::E, exit);
-        self.a.movsd_store(d, Xmm(0));
+        self.float_out(a[2], Xmm(0));
     }
 }

@@ -35,29 +35,166 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jmp(to);
         self.a.bind(found);
     }
+    /// RCX: the value of the key in the map R12, which stays. Jumps where there is none, and where R12 is no map. R10 and R11 are used.
+    pub(super) fn look_up(&mut self, key: Arg, missing: Label) {
+        let (general, done) = (self.a.label(), self.a.label());
+        let mut looked = true;
+        match key {
+            Arg::C(w) if is_immediate(w) => {
+                self.flat_map(R12, general);
+                self.find_key(w, missing);
+            }
+            Arg::C(_) => looked = false,
+            _ => {
+                let r = self.get(key, R10);
+                self.a.mov(R10, r);
+                self.if_pointer(R10, general);
+                self.flat_map(R12, general);
+                let found = self.a.label();
+                self.a.test(D, RCX, RCX);
+                self.a.jcc(Cond::E, missing);
+                let again = self.a.here_label();
+                let m = indexed(R11, RCX, 8, -(TAG_BOXED as i32));
+                self.a.alu_m(Q, Cmp, R10, m);
+                self.a.jcc(Cond::E, found);
+                self.a.dec(RCX);
+                self.a.jcc(Cond::Ne, again);
+                self.a.jmp(missing);
+                self.a.bind(found);
+            }
+        }
+        let (f, none) = (self.env.helpers.map_get, self.env.no_value);
+        let ask = move |g: &mut Self| {
+            match key {
+                Arg::C(w) => g.a.mov_i(RCX, w),
+                _ => {
+                    let r = g.get(key, RCX);
+                    g.a.mov(RCX, r);
+                }
+            }
+            g.a.push(R12);
+            g.a.mov(R10, R12);
+            g.pure_helper(f);
+            g.a.pop(R12);
+            g.cmp_word(RCX, none);
+            g.a.jcc(Cond::E, missing);
+        };
+        if !looked {
+            return ask(self);
+        }
+        self.a.load(RCX, indexed(R12, RCX, 8, VALUES_BEFORE));
+        self.a.bind(done);
+        self.later(move |g| {
+            g.a.bind(general);
+            ask(g);
+            g.a.jmp(done);
+        });
+    }
     pub(super) fn get_map_elements(&mut self, i: &Instruction) {
         let a = i.args();
         let list = self.list(i);
-        let plain = list.chunks(2).all(|p| is_immediate(p[0]));
-        if !plain || list.len() > 2 * MAP_KEYS_MOST || matches!(a[1], Arg::C(_)) {
+        if list.len() > 2 * MAP_KEYS_MOST {
             return self.step(i);
         }
         let to = self.to(a[0]);
+        let m = self.get(a[1], R12);
+        self.a.mov(R12, m);
+        for pair in list.chunks(2) {
+            self.look_up(source(pair[0]), to);
+            self.put(source(pair[1]), RCX);
+        }
+    }
+    pub(super) fn has_map_fields(&mut self, i: &Instruction) {
+        let a = i.args();
+        let keys = self.sources(i);
+        if keys.len() > MAP_KEYS_MOST {
+            return self.step(i);
+        }
+        let to = self.to(a[0]);
+        let m = self.get(a[1], R12);
+        self.a.mov(R12, m);
+        for k in keys {
+            self.look_up(k, to);
+        }
+    }
+    /// Whether a source is a register that a collection with so many live ones does not keep.
+    fn is_dead(a: Arg, live: u64) -> bool {
+        matches!(a, Arg::X(n) if u64::from(n) >= live)
+    }
+    pub(super) fn new_map(&mut self, i: &Instruction) {
+        let a = i.args();
+        let (live, values) = (a[2].n(), self.sources(i));
+        let n = values.len();
+        if n > FLATMAP_LIMIT || values.iter().any(|&v| Self::is_dead(v, live)) {
+            return self.step(i);
+        }
+        let words = FLATMAP_HEAD_WORDS + n;
+        self.room(words as u64, live);
+        self.a.store_i(at(HP, 0), FLATMAP_HEADER as i32);
+        self.a.store_i(at(HP, 8), n as i32);
+        self.store_arg(at(HP, 16), a[0]);
+        for (k, &v) in values.iter().enumerate() {
+            self.store_arg(at(HP, (FLATMAP_HEAD_WORDS + k) as i32 * 8), v);
+        }
+        self.made(a[1], TAG_BOXED, words as i32);
+    }
+    /// A small map with other values of keys that it has, which are immediates in the code; all else is a step.
+    pub(super) fn put_map(&mut self, i: &Instruction) {
+        let a = i.args();
+        let list = self.list(i);
+        let plain = list.chunks(2).all(|p| is_immediate(p[0]));
+        if !plain || list.len() > 2 * MAP_KEYS_MOST || self.env.stressed {
+            return self.step(i);
+        }
         let other = self.step_aside();
         let m = self.get(a[1], R12);
         self.a.mov(R12, m);
-        for (k, pair) in list.chunks(2).enumerate() {
-            if k == 0 {
-                self.flat_map(R12, other);
-            } else {
+        self.flat_map(R12, other);
+        const HEAD: i32 = FLATMAP_HEAD_WORDS as i32 * 8;
+        self.a.lea(R10, indexed(HP, RCX, 8, HEAD));
+        self.a.alu(Q, Cmp, R10, E);
+        self.a.jcc(Cond::A, other);
+        let done = self.a.label();
+        let mut copied = false;
+        for pair in list.chunks(2) {
+            if copied {
                 self.a.load(RCX, boxed(R12, 1));
                 self.a.load(R11, boxed(R12, 2));
             }
-            self.find_key(pair[0], to);
-            let dst = source(pair[1]);
-            let d = self.dst(dst, RCX);
-            self.a.load(d, indexed(R12, RCX, 8, VALUES_BEFORE));
-            self.put(dst, d);
+            self.find_key(pair[0], other);
+            let v = source(pair[1]);
+            if list.len() == 2 {
+                // The map itself, if nothing changes.
+                let r = self.get(v, R10);
+                let old = indexed(R12, RCX, 8, VALUES_BEFORE);
+                let new = self.a.label();
+                self.a.alu_m(Q, Cmp, r, old);
+                self.a.jcc(Cond::Ne, new);
+                self.put(a[2], R12);
+                self.a.jmp(done);
+                self.a.bind(new);
+            }
+            if !copied {
+                // Word by word from the last one on; R11 is free now.
+                copied = true;
+                self.a.push(RCX);
+                self.a.load(RCX, boxed(R12, 1));
+                self.a.alu_i(Q, Add, RCX, FLATMAP_HEAD_WORDS as i32 - 1);
+                let more = self.a.here_label();
+                self.a.load(R11, indexed(R12, RCX, 8, -(TAG_BOXED as i32)));
+                self.a.store(indexed(HP, RCX, 8, 0), R11);
+                self.a.dec(RCX);
+                self.a.jcc(Cond::Ns, more);
+                self.a.pop(RCX);
+            }
+            let r = self.get(v, R10);
+            self.a.store(indexed(HP, RCX, 8, HEAD - 8), r);
         }
+        self.a.load(RCX, boxed(R12, 1));
+        let d = self.dst(a[2], R11);
+        self.a.lea(d, at(HP, TAG_BOXED as i32));
+        self.a.lea(HP, indexed(HP, RCX, 8, HEAD));
+        self.put(a[2], d);
+        self.a.bind(done);
     }
 }

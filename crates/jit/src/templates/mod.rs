@@ -4,10 +4,12 @@ use super::*;
 
 mod arith;
 mod bits;
+mod build;
 mod calls;
 mod floats;
 mod lists;
 mod maps;
+mod natives;
 mod select;
 mod shortcuts;
 mod tests;
@@ -50,7 +52,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.a.alu_i(Q, Add, E, a[0].n() as i32 * 8);
                 self.a.store_i(at(E, 0), 0);
             }
-            Op::Return => self.a.ret(),
+            Op::Return => self.ret(),
             Op::Jump => {
                 let to = self.to(a[0]);
                 self.a.jmp(to);
@@ -95,15 +97,15 @@ impl<'a, 'e> Gen<'a, 'e> {
             Op::CallBifLast => self.returning_step(i, Some(a[2].n())),
             Op::CallBifOnly => self.returning_step(i, None),
             Op::DebugLine | Op::TypeSwitch => {}
-            // What is rare, or leaves in any case.
             Op::Badmatch
             | Op::CaseEnd
             | Op::TryCaseEnd
             | Op::IfEnd
             | Op::Badrecord
             | Op::Raise
-            | Op::FuncInfo
-            | Op::ErrorHandler
+            | Op::FuncInfo => self.raise(i),
+            // What is rare, or leaves in any case.
+            Op::ErrorHandler
             | Op::ProcessExit
             | Op::Hibernate
             | Op::Hibernated
@@ -218,6 +220,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             | Op::IsFunction
             | Op::IsBoolean
             | Op::IsMap => self.test_type(i),
+            Op::IsFunction2 => self.is_function2(i),
             Op::IsTupleOfArity => {
                 let r = self.get(a[1], R10);
                 let to = self.to(a[0]);
@@ -280,11 +283,19 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.put(a[1], RCX);
                 self.a.jmp(over);
             }
-            Op::FastMapGet => self.fast_map_get(i),
+            Op::FastMapGet | Op::FastIsMapKey => self.fast_map_get(i),
+            Op::FastMapSize => self.fast_map_size(i),
+            Op::FastByteSize => self.fast_byte_size(i),
+            Op::FastLength => self.fast_length(i),
             Op::FastCompare => self.fast_compare(i),
+            Op::Bif1 | Op::Bif2 => self.bif(i),
             // Exceptions.
             Op::Catch => {
                 let to = a[1].label().unwrap_or(i.at);
+                // Whoever raises goes on there in machine code.
+                if let Some(l) = self.label_at(to) {
+                    self.returns.push((self.pc(to), l));
+                }
                 // As a catch mark is made: the address above six bits of the tag.
                 let w = self.pc(to) << 6 | 0x1B;
                 self.put_word(a[0], w);
@@ -305,36 +316,23 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
             // Maps.
             Op::GetMapElements => self.get_map_elements(i),
+            Op::HasMapFields => self.has_map_fields(i),
+            Op::PutMapAssoc | Op::PutMapExact => self.put_map(i),
+            Op::NewMap => self.new_map(i),
+            // Funs.
+            Op::MakeFun => self.make_fun(i),
             // Floats.
             Op::FLoad | Op::FConv => self.fload(i),
-            Op::FStore => {
-                let fr = self.fr(a[0]);
-                self.a.load(RCX, fr);
-                self.store_word_by(at(HP, 0), header(Subtag::Float, 1), R10);
-                self.a.store(at(HP, 8), RCX);
-                self.made(a[1], TAG_BOXED, 2);
-            }
-            Op::FMove => {
-                let (s, d) = (self.fr(a[0]), self.fr(a[1]));
-                self.a.load(RCX, s);
-                self.a.store(d, RCX);
-            }
+            Op::FStore => self.fstore(i),
+            Op::FMove => self.fmove(i),
             Op::FAdd => self.float(i, Sse::Add),
             Op::FSub => self.float(i, Sse::Sub),
             Op::FMul => self.float(i, Sse::Mul),
             Op::FDiv => self.float(i, Sse::Div),
             // Bit strings.
-            Op::BsContext => {
-                let r = self.get(a[1], R10);
-                let other = self.step_aside();
-                self.if_not_kind(r, Subtag::MatchContext, other);
-            }
-            Op::BsStartMatch if a[4].n() == 0 => {
-                let r = self.get(a[1], R10);
-                let other = self.step_aside();
-                self.if_not_kind(r, Subtag::MatchContext, other);
-                self.put(a[2], r);
-            }
+            Op::BsContext => self.start_match(a[1], a[1]),
+            Op::BsStartMatch if a[4].n() == 0 => self.start_match(a[1], a[2]),
+            Op::BsSkipBits => self.skip_bits(i),
             Op::BsGetPosition => {
                 let c = self.get(a[0], R10);
                 self.a.load(RCX, boxed(c, CTX_POS));
@@ -389,6 +387,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
             Op::BsGetUtf | Op::BsSkipUtf => self.get_utf(i),
             Op::BsMatch => self.bs_match(i),
+            Op::BsCreateBin => self.create_bin(i),
             _ => self.step(i),
         }
     }
@@ -419,6 +418,13 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
         });
         l
+    }
+    /// The value of a constant that is a small integer.
+    fn small(a: Arg) -> Option<i64> {
+        match a {
+            Arg::C(w) if is_small_word(w) => Some((w as i64) >> 4),
+            _ => None,
+        }
     }
     /// The label behind the call of the native that a shortcut stands before.
     pub(super) fn over(&self, i: &Instruction) -> Option<Label> {

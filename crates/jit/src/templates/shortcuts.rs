@@ -115,42 +115,94 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.put(a[2], RCX);
         self.a.jmp(over);
     }
+    /// `map_get` and `is_map_key`.
     pub(super) fn fast_map_get(&mut self, i: &Instruction) {
         let a = i.args();
         let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
             return self.step(i);
         };
-        let (pm, pk) = (
-            self.get_or_constant(a[0], R10),
-            self.get_or_constant(a[1], R12),
-        );
-        if let Arg::C(w) = a[1]
-            && is_immediate(w)
-        {
-            let general = self.a.label();
-            let m = self.get(a[0], R10);
-            self.a.mov(R12, m);
-            self.flat_map(R12, general);
-            self.find_key(w, general);
-            self.a.load(RCX, indexed(R12, RCX, 8, VALUES_BEFORE));
-            self.put(a[2], RCX);
-            self.a.jmp(over);
-            self.a.bind(general);
+        let is = i.op == Op::FastIsMapKey;
+        let m = self.get(a[0], R12);
+        self.a.mov(R12, m);
+        // What is no map has no keys; whether it is one the native says.
+        if is {
+            self.if_not_kind(R12, Subtag::Map, next);
         }
-        let pm = match a[0] {
-            Arg::C(_) => pm,
-            _ => (a[0], self.get(a[0], R10)),
+        let missing = self.a.label();
+        self.look_up(a[1], if is { missing } else { next });
+        if is {
+            self.put_word(a[2], self.env.true_word);
+            self.a.jmp(over);
+            self.a.bind(missing);
+            self.put_word(a[2], self.env.false_word);
+        } else {
+            self.put(a[2], RCX);
+        }
+        self.a.jmp(over);
+    }
+    pub(super) fn fast_map_size(&mut self, i: &Instruction) {
+        let a = i.args();
+        let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
+            return self.step(i);
         };
-        let pk = match a[1] {
-            Arg::C(_) => pk,
-            _ => (a[1], self.get(a[1], R12)),
+        let r = self.get(a[0], R10);
+        self.if_not_kind(r, Subtag::Map, next);
+        // Word 1, of small and of large maps.
+        self.a.load(RCX, boxed(r, 1));
+        self.put_small(a[1]);
+        self.a.jmp(over);
+    }
+    /// The number in RCX, as a term.
+    fn put_small(&mut self, dst: Arg) {
+        self.a.shift_i(Q, Shl, RCX, 4);
+        self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
+        self.put(dst, RCX);
+    }
+    pub(super) fn fast_byte_size(&mut self, i: &Instruction) {
+        let a = i.args();
+        let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
+            return self.step(i);
         };
-        self.operands(pm, pk);
-        let (f, none) = (self.env.helpers.map_get, self.env.no_value);
-        self.pure_helper(f);
-        self.cmp_word(RCX, none);
-        self.a.jcc(Cond::E, next);
-        self.put(a[2], RCX);
+        let is = self.a.label();
+        let r = self.get(a[0], R10);
+        self.if_not_boxed(r, next);
+        self.cmp_subtag(r, Subtag::HeapBin);
+        self.a.jcc(Cond::E, is);
+        self.a.alu_i(D, Cmp, RCX, (Subtag::RefcBin as i32) << 2);
+        self.a.jcc(Cond::E, is);
+        self.a.alu_i(D, Cmp, RCX, (Subtag::SubBin as i32) << 2);
+        self.a.jcc(Cond::Ne, next);
+        // Bits of a byte that is not whole.
+        self.a.load8(RCX, boxed(r, 3));
+        self.a.test(D, RCX, RCX);
+        self.a.jcc(Cond::Ne, next);
+        self.a.bind(is);
+        self.a.load(RCX, boxed(r, 1));
+        self.put_small(a[1]);
+        self.a.jmp(over);
+    }
+    pub(super) fn fast_length(&mut self, i: &Instruction) {
+        const MOST: i32 = 256;
+        let a = i.args();
+        let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
+            return self.step(i);
+        };
+        let r = self.get(a[0], R10);
+        self.a.mov(R10, r);
+        self.a.alu(D, Xor, R11, R11);
+        let end = self.a.label();
+        let more = self.a.here_label();
+        self.if_not_cons(R10, end);
+        self.a.load(R10, at(R10, 8 - TAG_LIST as i32));
+        self.a.inc(R11);
+        self.a.alu_i(D, Cmp, R11, MOST);
+        self.a.jcc(Cond::B, more);
+        // Long ones are counted by the native, which counts reductions.
+        self.a.bind(end);
+        self.cmp_word(R10, NIL_WORD);
+        self.a.jcc(Cond::Ne, next);
+        self.a.mov(RCX, R11);
+        self.put_small(a[1]);
         self.a.jmp(over);
     }
 }

@@ -38,7 +38,7 @@ use purlin_term::{Term, atom};
 type Regions = Vec<&'static Region>;
 
 struct Areas {
-    /// Of modules whose code is gone, since the last switch.
+    /// Regions of modules whose code is gone, since the last switch.
     queued: Regions,
     /// Those that processes are asked about.
     asked: Regions,

@@ -14,14 +14,15 @@ use purlin_isa::ops::Op;
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::fun;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The maker and owner of machine code.
 pub trait Compiled: Sync {
     /// The code at these addresses is about to go.
     fn forget(&self, code: std::ops::Range<usize>);
-    /// The table of return points.
-    fn returns(&self) -> *const u64;
+    /// A process is about to run: the table of return points, and after how many reductions it is interrupted for a moment, if not
+    /// by the rule.
+    fn begins(&self) -> (*const u64, Option<i64>);
     /// The function that was found running at `pc` is worth machine code.
     fn wanted(&self, pc: *const u64, caller: *const u64);
     /// Bytes of machine code.
@@ -37,10 +38,22 @@ pub fn set_compiled(who: &'static dyn Compiled) {
     let _ = COMPILED.set(who);
 }
 
-/// Who makes machine code, if there is any.
+/// The maker of machine code, if there is one.
 #[inline]
 pub fn compiled() -> Option<&'static dyn Compiled> {
     COMPILED.get().copied()
+}
+
+/// How often machine code was taken back for a breakpoint.
+static TAKEN_BACK: AtomicU64 = AtomicU64::new(0);
+
+/// A number that is another one after machine code was taken back for a breakpoint: other threads may still run it.
+pub fn taken_back() -> u64 {
+    TAKEN_BACK.load(Ordering::Acquire)
+}
+/// It was taken back for one.
+pub fn takes_back() {
+    TAKEN_BACK.fetch_add(1, Ordering::Release);
 }
 
 /// The number of the instruction at the entry of a function that has machine code.
@@ -84,11 +97,13 @@ const NEW: u64 = 4_000_000;
 pub(crate) fn begins(cx: &mut Cx) {
     let Some(c) = compiled() else { return };
     cx.compiled = true;
-    cx.returns = c.returns();
-    if cx.sampled < NEW && cx.reds > SOON {
-        cx.sampled_reds = cx.reds - SOON;
-        cx.reds = SOON;
-        cx.charged = SOON;
+    let (returns, piece) = c.begins();
+    cx.returns = returns;
+    let soon = piece.unwrap_or(SOON);
+    if (cx.sampled < NEW || piece.is_some()) && cx.reds > soon {
+        cx.sampled_reds = cx.reds - soon;
+        cx.reds = soon;
+        cx.charged = soon;
     }
 }
 
@@ -96,13 +111,16 @@ pub(crate) fn begins(cx: &mut Cx) {
 #[cold]
 pub(crate) fn goes_on(cx: &mut Cx) {
     sample_at(cx, cx.interp.pc);
-    let n = cx.sampled_reds.min(SOON - cx.reds.min(0));
+    let mut soon = SOON;
+    if let Some(c) = compiled() {
+        let (returns, piece) = c.begins();
+        cx.returns = returns;
+        soon = piece.unwrap_or(SOON);
+    }
+    let n = cx.sampled_reds.min(soon - cx.reds.min(0));
     cx.sampled_reds -= n;
     cx.reds += n;
     cx.charged += n;
-    if let Some(c) = compiled() {
-        cx.returns = c.returns();
-    }
 }
 
 /// The process that runs leaves its time slice, or waits.

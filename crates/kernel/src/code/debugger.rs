@@ -1,4 +1,4 @@
-//! What modules are loaded with for a debugger (`erl_debugger`), and the breakpoints of their lines.
+//! Data that modules are loaded with for a debugger (`erl_debugger`), and the breakpoints of their lines.
 //!
 //! A line that can have a breakpoint begins with an instruction of its own, which does nothing; the breakpoint is another number in
 //! its place. What is loaded without has neither.
@@ -53,7 +53,7 @@ pub(super) fn lines_can_break() -> bool {
     enabled() && line_breakpoints()
 }
 
-/// What a version of a module has for a debugger.
+/// The data that a version of a module has for a debugger.
 #[derive(Default)]
 pub struct Debug {
     /// Whether its lines can have breakpoints.
@@ -62,7 +62,7 @@ pub struct Debug {
     pub described: bool,
     /// Those that can, in order of their offsets.
     pub lines: Vec<DebugLine>,
-    /// What is known of them, by their numbers.
+    /// Their descriptions, by their numbers.
     pub items: Vec<DebugItem>,
     /// The atoms and literals that the items name, as numbered in the file.
     pub atoms: Vec<Term>,

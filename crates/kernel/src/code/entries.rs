@@ -61,7 +61,7 @@ struct Patched {
 #[derive(Default)]
 pub struct Entries {
     patched: RwLock<HashMap<usize, Patched>>,
-    /// Who makes compiled code, and the number of the instruction that enters it.
+    /// The maker of compiled code, and the number of the instruction that enters it.
     compiled: OnceLock<(&'static dyn Compiled, u16)>,
 }
 

@@ -1,6 +1,6 @@
 //! Epochs: when nobody can be in code any more that was taken away.
 //!
-//! Who takes code away (compiled code, a table that code reads without a lock) first sees to it that nobody finds it any more. Those
+//! Before code is taken away (compiled code, a table that code reads without a lock), its owner sees to it that nobody finds it any more. Those
 //! who have found it before are threads that run code, in the middle of a time slice; between two slices a thread has left all code,
 //! but for what a process keeps on its stack, which others look after. So each thread that runs code has a word, which it counts up
 //! before and after: it is odd within. [`Epochs::since`] notes the words that are odd, and once each of them has changed the memory

@@ -6,12 +6,13 @@ use super::debugger::{self, Debug};
 use super::memory::Code;
 use super::perf::Marks;
 use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
-use super::{called, fun_entry, is_builtin, native};
 use crate::bif::Kind;
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_isa::genops;
 use purlin_loader::lower::{Callee, Env, Lowered, MapValue, lower};
 use purlin_loader::{BeamFile, BigInt, Fault, FieldDefault, GenericCode, LoadError, Table};
+use purlin_native::bif::native;
+use purlin_native::exports::{CodeHooks, called, fun_entry, is_builtin};
 use purlin_native::nif::NifSlot;
 use purlin_term::etf;
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -19,8 +20,10 @@ use purlin_term::fun::{Export, FunEntry};
 use purlin_term::heap::Heap;
 use purlin_term::layout::FLATMAP_LIMIT;
 use purlin_term::region::Builder;
+use purlin_term::word::{TAG_IMMED, TAG_MASK};
 use purlin_term::{Alloc, NIL, Term, atom, copy, definition, map};
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -85,6 +88,8 @@ struct Names<'a> {
     file: &'a BeamFile<'a>,
     atoms: Vec<Term>,
     literals: Vec<Term>,
+    /// Words of the literals, once somebody has asked what is behind a word.
+    known_literals: OnceCell<HashSet<u64>>,
     /// Names of the records that the file declares, and what they are made of.
     records: Vec<(Term, Term)>,
     bigints: HashMap<BigInt, Term>,
@@ -98,6 +103,21 @@ struct Names<'a> {
     counters: Counters,
     lines_can_break: bool,
     marks: Marks,
+}
+
+impl Names<'_> {
+    /// The term of a word that the lowering hands back. None: no term that was given out has it.
+    fn given(&self, word: u64) -> Option<Term> {
+        let literals = || self.literals.iter().map(|t| t.raw()).collect();
+        let is = |t: &Term| t.raw() == word;
+        let known = word & TAG_MASK == TAG_IMMED
+            || self.known_literals.get_or_init(literals).contains(&word)
+            || self.records.iter().any(|(name, made)| is(name) || is(made))
+            || self.bigints.values().any(is)
+            || self.map_keys.values().any(|(tuple, _)| is(tuple));
+        // SAFETY: an immediate, or a term that this environment holds.
+        known.then(|| unsafe { Term::from_raw(word) })
+    }
 }
 
 impl Env for Names<'_> {
@@ -124,13 +144,11 @@ impl Env for Names<'_> {
         t.raw()
     }
     fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<MapValue>)> {
-        // SAFETY: words of constants, which this trait has given to the lowering itself.
-        let term = |w| unsafe { Term::from_raw(w) };
-        let (old_keys, old_values) = term(map).as_flatmap()?;
+        let (old_keys, old_values) = self.given(map)?.as_flatmap()?;
         let olds = old_values.iter().map(|v| MapValue::Old(v.raw()));
         let mut all: Vec<(Term, MapValue)> = old_keys.iter().copied().zip(olds).collect();
         for (i, &w) in keys.iter().enumerate() {
-            let (k, v) = (term(w), MapValue::Put(i));
+            let (k, v) = (self.given(w)?, MapValue::Put(i));
             match all.iter_mut().find(|p| p.0 == k) {
                 // The last of several values of a key counts.
                 Some(pair) => pair.1 = v,
@@ -164,8 +182,7 @@ impl Env for Names<'_> {
         Some(known.1.raw())
     }
     fn pair_of_atoms(&mut self, term: u64) -> Option<(u64, u64)> {
-        // SAFETY: a word that this environment gave out.
-        match *unsafe { Term::from_raw(term) }.as_tuple()? {
+        match *self.given(term)?.as_tuple()? {
             [a, b] if a.is_atom() && b.is_atom() => Some((a.raw(), b.raw())),
             _ => None,
         }
@@ -215,9 +232,8 @@ impl Env for Names<'_> {
         self.marks.of(index)
     }
     fn atoms_of(&mut self, term: u64) -> Vec<String> {
-        // SAFETY: a word that this environment gave out.
-        let t = unsafe { Term::from_raw(term) };
-        t.list_iter()
+        let atoms = self.given(term).into_iter().flat_map(|t| t.list_iter());
+        atoms
             .filter(|a| a.is_atom())
             .map(|a| atom::name(a).to_owned())
             .collect()
@@ -318,7 +334,7 @@ fn decoded(file: &BeamFile, atoms: &[Term], heap: &mut Heap) -> Result<Vec<Term>
     let mut made = Vec::with_capacity(n);
     for i in 0..n as u32 {
         let bytes = file.literal(i).unwrap_or_default();
-        match etf::decode(bytes, heap, &super::CodeHooks, etf::Options::default()) {
+        match etf::decode(bytes, heap, &CodeHooks, etf::Options::default()) {
             Ok((t, _)) => made.push(t),
             Err(_) => return Err(LoadFailure::Literal(i)),
         }
@@ -328,8 +344,20 @@ fn decoded(file: &BeamFile, atoms: &[Term], heap: &mut Heap) -> Result<Vec<Term>
     Ok(made)
 }
 
+/// Gives a module that was prepared before, if there is one of these bytes.
+pub(crate) static MADE_BEFORE: std::sync::OnceLock<fn(&[u8]) -> Option<Prepared>> =
+    std::sync::OnceLock::new();
+
 /// Checks a module and makes its code.
 pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
+    match MADE_BEFORE.get().and_then(|made| made(bytes)) {
+        Some(p) => Ok(p),
+        None => prepare_anew(bytes),
+    }
+}
+
+/// As [`prepare`], whether or not it was made before.
+pub(crate) fn prepare_anew(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
     let file = BeamFile::parse(bytes)?;
     let code = GenericCode::decode(&file)?;
     let atoms = file
@@ -381,6 +409,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         atoms,
         literals: lits,
         records,
+        known_literals: OnceCell::new(),
         bigints: HashMap::new(),
         map_keys: HashMap::new(),
         regions,
@@ -463,7 +492,7 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         .flatten()
     {
         let mut f = Fragment::new();
-        let decoded = etf::decode(bytes, &mut f, &super::CodeHooks, etf::Options::default());
+        let decoded = etf::decode(bytes, &mut f, &CodeHooks, etf::Options::default());
         // Binaries and funs in it are let go, whether it decodes or not.
         drop(OwnedTerm::from_parts(NIL, f));
         decoded.map_err(|_| LoadFailure::Attributes)?;

@@ -14,7 +14,7 @@ mod disasm;
 pub mod entries;
 pub mod entry;
 pub mod epochs;
-mod load;
+pub(crate) mod load;
 pub mod memory;
 pub mod perf;
 pub mod permission;

@@ -2,6 +2,7 @@
 
 use super::{Place, find};
 use crate::cx::Cx;
+use purlin_term::word::is_header_word;
 use purlin_term::{Alloc, NIL, Term, am};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,7 +19,7 @@ fn returns(cx: &Cx, mut last: u64) -> impl Iterator<Item = u64> + '_ {
             let w = unsafe { (*p).raw() };
             // SAFETY: below `hend`.
             p = unsafe { p.add(1) };
-            if w & 3 == 0 && w != 0 && w != last {
+            if is_header_word(w) && w != 0 && w != last {
                 last = w;
                 return Some(w);
             }

@@ -7,12 +7,12 @@ use super::coverage::Counters;
 use super::debugger::Debug;
 use super::memory::{self, Code};
 use super::perf::Marks;
-use super::{export, is_builtin, reset_export};
 use crate::code::Prepared;
 use crate::sync::{RwLock, RwLockWriteGuard};
 use purlin_isa::types::{Fact, Type};
 use purlin_isa::view::{self, Extent, FunctionView};
 use purlin_loader::lower::LoweredFunction;
+use purlin_native::exports::{export, is_builtin, reset_export};
 use purlin_native::nif::NifSlot;
 use purlin_term::Term;
 use purlin_term::fun::{Export, FunEntry};
@@ -28,7 +28,7 @@ pub struct Module {
     /// The extent of each function, from its `func_info` to its end, sorted.
     pub functions: Vec<LoweredFunction>,
     pub(super) lines: Vec<(u32, u32)>,
-    /// What the compiler knew of registers that instructions read, by offset.
+    /// Facts of the compiler about registers that instructions read, by offset.
     pub(super) facts: Vec<Fact>,
     /// The types that `facts` name.
     pub(super) types: Vec<Type>,
@@ -53,9 +53,9 @@ pub struct Module {
     pub nifs: Box<[NifSlot]>,
     /// How often its functions or lines have run, if that is counted.
     pub counters: Counters,
-    /// What it has for a debugger.
+    /// Its data for a debugger.
     pub debug: Debug,
-    /// What stands for its functions to those who look on from outside.
+    /// The marks by which those who look on from outside know its functions.
     pub(super) marks: Marks,
     /// Keeps the native library that has replaced some. Dropping it tells the library that the module goes.
     pub library: OnceLock<Box<dyn Any + Send + Sync>>,

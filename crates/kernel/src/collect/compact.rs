@@ -9,8 +9,10 @@
 //! of that is filled before the heap grows again.
 
 use super::{Also, Collect, Sweep};
+use crate::clock;
 use crate::cx::Cx;
 use crate::message::mailbox::Mailbox;
+use crate::process::ext::Hibernation;
 use crate::process::{Enter, INLINE_WORDS, Process, SETTLED, TIMER, TRACED, table};
 use purlin_term::gc;
 use purlin_term::heap::Heap;
@@ -30,6 +32,9 @@ pub(crate) unsafe fn pays(p: *mut Process) -> bool {
         return false;
     }
     let me = &mut *p;
+    if is_uncompacted(me) {
+        return true;
+    }
     if let Some(h) = me.boxed_heap() {
         let (used, blocks, untidy) = sizes(h);
         return pays_expanded(me, used, blocks, untidy);
@@ -41,10 +46,70 @@ pub(crate) unsafe fn pays(p: *mut Process) -> bool {
     me.mailbox.as_ref().is_some_and(|m| m.is_unused())
 }
 
-/// Whether a process that waits may be compacted.
+/// Whether a process that waits may be compacted. Registers of one that hibernates are known.
 #[inline]
 unsafe fn may(p: *mut Process) -> bool {
-    !(*p).has(TRACED) && (*p).live == 0
+    !(*p).has(TRACED) && ((*p).live == 0 || is_uncompacted(&mut *p))
+}
+
+fn is_uncompacted(p: &mut Process) -> bool {
+    p.ext()
+        .is_some_and(|e| matches!(e.hibernation, Hibernation::Uncompacted { .. }))
+}
+
+/// Heaps of fewer words than this are compacted whenever their process hibernates.
+const LARGE_WORDS: usize = 1 << 14;
+/// One that hibernates uncompacted for so long, in nanoseconds, is compacted as soon as it does anything. Upkeep comes to it only if it
+/// does nothing.
+const UNCOMPACTED: i64 = 500_000_000;
+
+/// The running process hibernates, no message is there, and `live` registers are all there is. True: others have their turn first,
+/// who may well send it one; it is to be asked again then. A large heap that has not grown since it was compacted is left to upkeep,
+/// which comes if the process waits for long.
+///
+/// # Safety
+/// As for [`Collect::collect`].
+pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
+    let used = sizes(&cx.heap).0;
+    if used >= LARGE_WORDS || gc::stress_roll(2) {
+        let e = cx.process().ext_mut();
+        match e.hibernation {
+            Hibernation::Not => {
+                e.hibernation = Hibernation::GivesWay;
+                return true;
+            }
+            Hibernation::GivesWay if used <= e.compacted_words + e.compacted_words / 8 => {
+                let since = clock::elapsed();
+                e.hibernation = Hibernation::Uncompacted { since };
+                return false;
+            }
+            Hibernation::Uncompacted { since } if clock::elapsed() - since < UNCOMPACTED => {
+                return false;
+            }
+            _ => {}
+        }
+    }
+    stays_awake(cx.process());
+    cx.collect(0, live, Also::NONE, Sweep::Exact);
+    let used = sizes(&cx.heap).0;
+    if used >= LARGE_WORDS {
+        cx.process().ext_mut().compacted_words = used;
+    }
+    false
+}
+
+/// Whether the running process, which hibernates and which something has woken that is no message, is to be asked again.
+pub fn is_asked_again(p: &mut Process) -> bool {
+    p.ext().is_some_and(|e| e.hibernation != Hibernation::Not)
+}
+
+/// There is a message for the running process, which was about to hibernate.
+pub fn stays_awake(p: &mut Process) {
+    if let Some(e) = p.ext()
+        && e.hibernation != Hibernation::Not
+    {
+        e.hibernation = Hibernation::Not;
+    }
 }
 
 /// Stress mode: a process that begins to wait is compacted at once, or may be compacted by upkeep soon, or not. The second is
@@ -127,7 +192,7 @@ pub unsafe fn settle(cx: &mut Cx, p: *mut Process) -> bool {
 /// # Safety
 /// As for [`compact`]; the process was entered.
 unsafe fn sweep(cx: &mut Cx, p: *mut Process) -> bool {
-    cx.collect(0, 0, Also::NONE, Sweep::Idle);
+    cx.collect(0, (*p).live as usize, Also::NONE, Sweep::Idle);
     while cx.heap.is_swept_in_steps() {
         if (*p).state.load().has_news() || (gc::stress() && gc::stress_below(200) == 0) {
             return false;
@@ -151,7 +216,9 @@ pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
     if !(pays(p) || gc::stress() && may(p)) {
         return 0;
     }
+    let live = (*p).live as usize;
     cx.enter(p);
+    stays_awake(&mut *p);
     let blocks = |cx: &Cx| {
         let h = &cx.heap;
         let inline = if h.inline_block { h.block_words() } else { 0 };
@@ -165,13 +232,13 @@ pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
         let limited = (*p).ext().is_some_and(|e| e.max_heap.is_some());
         moved = limited || !gc::is_swept_idle(&cx.heap) || sweep(cx, p);
         if moved {
-            cx.collect(0, 0, Also::NONE, Sweep::Compact);
+            cx.collect(0, live, Also::NONE, Sweep::Compact);
         }
         cx.reds = reds;
     }
     let after = blocks(cx);
     let left_cell = !cx.heap.inline_block;
-    cx.leave((*p).pc, 0);
+    cx.leave((*p).pc, live);
     let me = &mut *p;
     if me.mailbox.as_ref().is_some_and(|m| m.is_unused()) {
         Mailbox::destroy(me.mailbox);

@@ -73,9 +73,9 @@ pub enum Sequel {
 pub struct Signal {
     pub link: Link,
     pub kind: Kind,
-    /// Of messages: the message is `[Sender | Message]`, for those who trace what is received by its sender.
+    /// The term of a message is `[Sender | Message]`, for those who trace what is received by its sender.
     pub sent_by: bool,
-    /// Of messages: see [`Sequel`].
+    /// For messages: see [`Sequel`].
     pub sequel: Sequel,
     /// Whether the words are a [`Flat`], of which `off_heap` says what is to be known ([`FLAT`]); and above that the upper bits
     /// of how many words follow.

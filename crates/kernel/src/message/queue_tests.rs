@@ -1,4 +1,4 @@
-//! Of [`super::queue`], on threads of the system. (The file itself is compiled by `crates/models`, too.)
+//! Tests of [`super::queue`], on threads of the system. (The file itself is compiled by `crates/models`, too.)
 
 use super::queue::*;
 use std::sync::Arc;

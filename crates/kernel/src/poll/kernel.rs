@@ -204,6 +204,12 @@ mod with_epoll {
             let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
             Ok(&events[..n])
         }
+        /// Takes note of what [`Self::notify`] has told.
+        fn heard(&self) {
+            let mut count = [0u8; 8];
+            // SAFETY: eight bytes that are good for the call, which doesn't block.
+            unsafe { libc::read(self.notify.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
+        }
         /// Adds what is ready (registration, readable, writable), after waiting for something if `wait`.
         pub fn wait(
             &self,
@@ -213,12 +219,38 @@ mod with_epoll {
         ) -> io::Result<()> {
             let got = self.reports(&mut events.0, if wait { -1 } else { 0 }, None)?;
             if got.iter().any(|e| e.u64 == NOTIFY) {
-                let mut count = [0u8; 8];
-                // SAFETY: eight bytes that are good for the call, which doesn't block.
-                unsafe { libc::read(self.notify.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
+                self.heard();
             }
             to.extend(got.iter().filter_map(report));
             Ok(())
+        }
+        /// Adds what is ready, after waiting for something for so many milliseconds at most; -1: for as long as it takes.
+        pub fn wait_for(
+            &self,
+            events: &mut Events,
+            timeout_ms: i32,
+            to: &mut Vec<Report>,
+        ) -> io::Result<()> {
+            let got = self.reports(&mut events.0, timeout_ms, None)?;
+            if got.iter().any(|e| e.u64 == NOTIFY) {
+                self.heard();
+            }
+            to.extend(got.iter().filter_map(report));
+            Ok(())
+        }
+        /// A set of its own, without any registration, in the place of one that another process has too.
+        pub fn renew(&self) -> io::Result<()> {
+            // SAFETY: plain calls; the new descriptor takes the number of the old one.
+            unsafe {
+                let fresh = owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?;
+                let to = self.epoll.as_raw_fd();
+                if libc::dup3(fresh.as_raw_fd(), to, libc::O_CLOEXEC) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            self.heard();
+            let events = libc::EPOLLIN as u32;
+            self.control(libc::EPOLL_CTL_ADD, self.notify.as_raw_fd(), events, NOTIFY)
         }
         /// Adds some of what is ready, after waiting for something beside the poll thread, which stays out of it: of those who
         /// wait the system tells whoever came last. Ends without where somebody rings this thread's [`Waiter`].
@@ -290,6 +322,27 @@ mod other {
         pub fn delete(&self, fd: RawFd) -> io::Result<()> {
             // SAFETY: as above.
             self.0.delete(unsafe { BorrowedFd::borrow_raw(fd) })
+        }
+        /// Adds what is ready, after waiting for something for so many milliseconds at most; -1: for as long as it takes.
+        pub fn wait_for(
+            &self,
+            events: &mut Events,
+            timeout_ms: i32,
+            to: &mut Vec<Report>,
+        ) -> io::Result<()> {
+            let limit = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
+            events.clear();
+            self.0.wait(events, limit)?;
+            to.extend(
+                events
+                    .iter()
+                    .map(|e| (e.key, (e.readable, e.writable, false))),
+            );
+            Ok(())
+        }
+        /// Not here: a set that is shared after a fork can't be replaced.
+        pub fn renew(&self) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
         }
         /// Ends the wait that is under way, or the next.
         pub fn notify(&self) -> io::Result<()> {

@@ -30,13 +30,13 @@ const _: () = assert!(HEAD_WORDS == 1);
 
 /// The words are not the dictionary's to free.
 const LENT: u64 = 1 << 63;
-/// Of [`Head`]: where the number of pairs is. A few are told as they are, a table of them by how often [`FEW`] is doubled.
+/// Position of the number of pairs in a [`Head`]. A few are told as they are, a table of them by how often [`FEW`] is doubled.
 const SIZE_SHIFT: u32 = 56;
 const SIZE: u64 = 0x7F << SIZE_SHIFT;
 const LEN: u64 = (1 << SIZE_SHIFT) - 1;
 
 impl Head {
-    /// Of a slice of so many pairs, which are few or a table.
+    /// The head of a slice of so many pairs, which are few or a table.
     fn new(pairs: usize, len: usize) -> Head {
         let size = match pairs {
             0..=FEW => pairs,
@@ -196,7 +196,7 @@ impl Dict {
         let s = self.slots()[2 * i];
         s == k || (!k.is_immed() && !s.is_immed() && eq_exact(s, k))
     }
-    /// Of a table: the pair that holds `k`, or the empty one where it would go.
+    /// The pair of a table that holds `k`, or the empty one where it would go.
     fn probe(&self, k: Term) -> usize {
         let n = self.pairs();
         let mut i = self.home(k);

@@ -24,7 +24,7 @@ pub struct Peer(u32);
 const PORT: u32 = 1 << 31;
 
 impl Peer {
-    /// Of a local pid or port. Of anything else: what no set has.
+    /// The key of a local pid or port. Any other term gives one that no set has.
     #[inline]
     pub fn of(t: Term) -> Peer {
         if t.is_local_pid() {
@@ -290,7 +290,7 @@ pub enum Target {
     Named(Term, Term),
     /// `time_offset`
     Clock,
-    /// What was not there: the message that says so is on its way.
+    /// A peer that was not there: the message that says so is on its way.
     Gone,
     /// On another node: see [`Monitor::watched`].
     Remote,
@@ -513,11 +513,11 @@ pub struct Timed {
     pub since: i64,
 }
 
-/// What a process leaves that has ended within a function of a library.
+/// The remains of a process that has ended within a function of a library.
 pub struct Gone {
     /// The pid that it had.
     pub pid: Term,
-    /// What the function needs as long as it runs: its module, which keeps the code and the library.
+    /// The module of the function, which keeps code and library as long as it runs.
     pub(crate) _keeps: Box<dyn std::any::Any + Send + Sync>,
 }
 
@@ -538,7 +538,7 @@ pub struct Rare {
     pub exit_reason: Option<Box<OwnedTerm>>,
     /// It has ended within a function of a library, which goes on.
     pub gone: Option<Box<Gone>>,
-    /// What arrived behind the signal that ends it, and is answered when nobody finds it any more. Its end takes them.
+    /// Signals that arrived behind the one that ends it. They are answered when nobody finds it any more; its end takes them.
     pub(crate) behind_end: Vec<*mut Signal>,
     /// State of a native that waits.
     pub bif_state: Option<Box<dyn Any + Send>>,
@@ -548,7 +548,7 @@ pub struct Rare {
     pub suspending: Vec<(Term, u32, Arc<AtomicBool>)>,
     /// Priority as set: what the state word has.
     pub priority: Priority,
-    /// Who is told of it, without a session.
+    /// The tracer without a session.
     pub tracer: crate::tracer::Tracer,
     pub trace_flags: u32,
     /// The flags and tracers of the sessions that trace it.
@@ -565,6 +565,7 @@ pub struct Rare {
     pub gc_count: u64,
     /// Words of its heap after it was compacted for the last time.
     pub compacted_words: usize,
+    pub hibernation: Hibernation,
     /// Work to be done between time slices, when the live registers are known.
     pub deferred: Vec<(Priority, Task)>,
     /// Others can't have it collect for now, for trying what waits for that; and what they asked.
@@ -583,6 +584,18 @@ pub struct Rare {
     pub remote: Option<Box<Remote>>,
     /// Its aliases, monitors and links with priority.
     pub urgent: Option<Box<super::urgent::Urgent>>,
+}
+
+/// How far a process is that hibernates with a large heap: see [`crate::collect::compact::hibernates`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hibernation {
+    Not,
+    /// Others have their turn before it is compacted.
+    GivesWay,
+    /// It waits since then ([`crate::clock::elapsed`]), and was not compacted for that.
+    Uncompacted {
+        since: i64,
+    },
 }
 
 impl Rare {
@@ -615,6 +628,7 @@ impl Rare {
             passed: 0,
             gc_count: 0,
             compacted_words: 0,
+            hibernation: Hibernation::Not,
             deferred: Vec::new(),
             collections_held: None,
             sequence: None,

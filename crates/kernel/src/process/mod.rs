@@ -14,7 +14,9 @@ mod dense;
 pub mod dict;
 pub mod ext;
 pub mod heap_info;
+pub mod keys;
 pub mod registry;
+pub mod remote;
 pub mod request;
 mod resource_count;
 pub mod resource_counts;
@@ -28,7 +30,6 @@ pub mod table;
 pub mod task;
 pub mod urgent;
 
-pub use crate::remote;
 pub use ext::Ext;
 
 use crate::message::blocks;
@@ -416,16 +417,22 @@ impl Process {
         (self.block_words == 0).then(|| &*(self.heap as *const Heap))
     }
 
-    /// Counts a time slice of a long turn, which has so many of them: false if it was the last one.
+    /// Counts a time slice of a long turn, which has so many of them (a power of two, 16 at most): whether the turn goes on, and
+    /// whether the process has had a whole one since it waited.
     #[inline]
-    pub(crate) fn count_turn(&mut self, slices: u16) -> bool {
+    pub(crate) fn count_turn(&mut self, slices: u16) -> (bool, bool) {
         let n = (self.small_sweeps & TURN) >> TURN_SHIFT;
-        let more = n + 1 < slices;
-        self.small_sweeps &= !TURN;
-        if more {
-            self.small_sweeps |= (n + 1) << TURN_SHIFT;
-        }
-        more
+        let more = !(n + 1).is_multiple_of(slices);
+        // The bit above those that count stays.
+        let n = if more { n + 1 } else { slices };
+        self.small_sweeps = self.small_sweeps & !TURN | n << TURN_SHIFT;
+        (more, n >= slices)
+    }
+
+    /// It has had a whole long turn of so many slices.
+    #[inline]
+    pub(crate) fn had_turn(&mut self, slices: u16) {
+        self.small_sweeps = self.small_sweeps & !TURN | slices << TURN_SHIFT;
     }
 
     /// It begins to wait: its next long turn is a whole one.
@@ -589,6 +596,10 @@ pub trait Enter {
     /// # Safety
     /// The heap's pointers in the context are current.
     unsafe fn leave(&mut self, pc: *const u64, live: usize);
+}
+
+impl purlin_native::cx::Sees for Process {
+    const PROCESS: bool = true;
 }
 
 impl purlin_native::cx::Owner for Process {

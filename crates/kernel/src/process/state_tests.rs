@@ -1,4 +1,4 @@
-//! Of [`super::state`], one thread at a time. (The file itself is compiled by `crates/models`, too.)
+//! Tests of [`super::state`], one thread at a time. (The file itself is compiled by `crates/models`, too.)
 
 use super::state::*;
 

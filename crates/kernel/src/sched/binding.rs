@@ -183,7 +183,7 @@ struct Ranked {
     /// A node of processors, or a processor of nodes.
     outer: usize,
     processor: usize,
-    /// Of its processor among neighbours: those in the same node of processors, or those that stand side by side in none.
+    /// The place of its processor among neighbours: those in the same node of processors, or those side by side in none.
     beside: usize,
     inner_node: usize,
     core: usize,

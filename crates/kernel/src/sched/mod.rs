@@ -5,7 +5,11 @@
 //! and cells. A process that is `QUEUED` is in exactly one queue; whoever set the bit puts it there.
 
 pub mod binding;
+pub mod later;
 pub mod multi_scheduling;
+pub(crate) mod order;
+#[cfg(test)]
+mod order_tests;
 pub mod own;
 pub mod parker;
 pub(crate) mod place;
@@ -254,12 +258,20 @@ thread_local! {
     pub(crate) static POOL: Cell<Option<bool>> = const { Cell::new(None) };
     /// The process that this thread runs has made others since its time slice began.
     static MADE: Cell<bool> = const { Cell::new(false) };
+    /// When the time slice of the process that this thread runs began, where that has used up one before, or is timed.
+    static BEGAN: Cell<i64> = const { Cell::new(0) };
+    /// The process in a long turn on this thread, and for how long it has run in it.
+    static TURN: Cell<(u32, i64)> = const { Cell::new((0, 0)) };
     /// See [`in_order`].
     static IN_ORDER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// Words of a heap that is large in the sense of [`enqueue_used`].
 const LARGE_HEAP_WORDS: usize = 4096;
+/// Nanoseconds after which a long turn is over, however few slices it had. What goes through a large heap at random takes several
+/// times as long for a reduction as what goes through it in order: with as many slices each, the one had most of the
+/// scheduler.
+const TURN_NANOSECONDS: i64 = 1_000_000;
 
 /// Counts reductions used in a time slice.
 #[inline]
@@ -314,20 +326,20 @@ pub fn dirty_lengths() -> (usize, usize) {
     (DIRTY_CPU.pool.len(), DIRTY_IO.pool.len())
 }
 
-/// Of each scheduler: whether it runs a process.
+/// Whether each scheduler runs a process.
 #[inline]
 pub fn working() -> Vec<bool> {
     (0..count()).map(|i| !QUEUES.is_idle(i)).collect()
 }
 
-/// Of each scheduler: nanoseconds for which it had nothing to do.
+/// Nanoseconds for which each scheduler had nothing to do.
 #[inline]
 pub fn idle_nanoseconds() -> Vec<u64> {
     let rests = &QUEUES.hooks.rests[..count()];
     rests.iter().map(|r| r.nanoseconds()).collect()
 }
 
-/// Of the dirty pools (processor, input and output): threads that are at work, and nanoseconds of work of all threads.
+/// For each dirty pool (processor; input and output): threads that are at work, and nanoseconds of work of all threads.
 #[inline]
 pub fn dirty_work() -> [(usize, u64); 2] {
     let now = crate::clock::elapsed().max(0) as u64;
@@ -406,6 +418,13 @@ pub(crate) fn set_running_priority(p: Priority) {
     MADE.with(|m| m.set(false));
 }
 
+/// The process that this thread runs ends its time slice before that is used up, to let those have their turn that wait for one: it
+/// comes behind these, and before those that have used up theirs.
+#[inline]
+pub fn lets_pass() {
+    MADE.with(|m| m.set(true));
+}
+
 /// Puts a process that was woken, whose `QUEUED` bit the caller has set, into a run queue.
 #[inline]
 pub(crate) fn enqueue(p: *mut Process, prio: Priority) {
@@ -433,23 +452,49 @@ pub(crate) fn enqueue_last(p: *mut Process, prio: Priority) {
 /// As [`enqueue_last`], for a process that has used up its time slice, which this scheduler has run. One that has a large heap
 /// has several slices in a turn: between two of them hundreds of others, such as the requests that a server works on, would
 /// displace the heap from the processor's caches, and all of them would have their heaps at the same time. Those that are woken
-/// meanwhile don't wait for it, and in the long run it gets no more than others do: see [`queues`].
+/// meanwhile don't wait for it, and in the long run it gets no more than others do: see [`order`].
 pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
     let (me, cell) = (current(), table().index(p));
-    let made = MADE.with(|m| m.get());
-    let large = heap_words > LARGE_HEAP_WORDS && prio == Priority::Normal;
-    if !large || made || !QUEUES.took_used(me) || QUEUES.hooks.bound(cell) != 0 {
+    if prio != Priority::Normal || MADE.with(|m| m.get()) {
         return enqueue_last(p, prio);
     }
     // SAFETY: cells are never unmapped; the state word is an atomic. Until it is queued the process is this thread's.
-    let (own, more) = unsafe {
+    let (own, (more, long)) = unsafe {
         let own = (*p).state.load().has_own_thread();
         (own, (*p).count_turn(queues::TURN_SLICES))
     };
-    match more && !own {
-        true => QUEUES.go_on(cell, me),
-        false => put(p, prio, Comes::Owing),
+    let large = heap_words > LARGE_HEAP_WORDS;
+    let turns = large && !own && QUEUES.took_used(me) && QUEUES.hooks.bound(cell) == 0;
+    if !turns {
+        return put(p, prio, if long { Comes::Long } else { Comes::Spent });
     }
+    let before = TURN.take();
+    let ran = crate::clock::elapsed() - BEGAN.get() + if before.0 == cell { before.1 } else { 0 };
+    if more && ran < TURN_NANOSECONDS {
+        TURN.set((cell, ran));
+        return QUEUES.go_on(cell, me);
+    }
+    // SAFETY: as above.
+    unsafe { (*p).had_turn(queues::TURN_SLICES) };
+    put(p, prio, Comes::Owing);
+}
+
+/// Scheduler `i` begins to run the process that it has taken.
+#[inline]
+pub(crate) fn begin_slice(i: usize) {
+    if QUEUES.took_used(i + 1) || QUEUES.is_timed(i) {
+        BEGAN.set(crate::clock::elapsed());
+    }
+}
+
+/// It has run it, for so many reductions.
+#[inline]
+pub(crate) fn end_slice(i: usize, reductions: i64) {
+    let took = match QUEUES.is_timed(i) {
+        true => crate::clock::elapsed() - BEGAN.get(),
+        false => 0,
+    };
+    QUEUES.ran(i, reductions, took);
 }
 
 /// Runs `f`. Processes that it wakes come one behind the other, and behind what an earlier call woke that gave the number `home`
@@ -482,6 +527,11 @@ fn put(p: *mut Process, prio: Priority, comes: Comes) {
             IN_ORDER.set(Some(home));
         }
     }
+}
+
+/// What waits for a scheduler that has run the same process since the last call goes to others: see [`queues`].
+pub(crate) fn rescue(seen: &mut Vec<usize>) {
+    QUEUES.rescue(seen);
 }
 
 /// Times that schedulers have compared their queues.
@@ -555,6 +605,10 @@ pub fn set_dirty_cpu_online(n: usize) -> usize {
 pub(crate) fn set_online(n: usize) -> usize {
     purlin_native::bif::count_schedulers(n);
     QUEUES.set_online(n, |i| {
+        // The thread that the emulator starts with is the scheduler.
+        if crate::os::single::on() {
+            return i == 0;
+        }
         std::thread::Builder::new()
             .name(format!("sched{}", i + 1))
             .stack_size(stack_size())

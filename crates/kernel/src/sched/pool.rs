@@ -1,7 +1,7 @@
 //! The queue of a pool of threads that take processes one by one, some of which may be told to take none. Those of higher
 //! priority go first, as they do in run queues; nobody is woken here.
 
-use super::queues::{Comes, Queues};
+use super::order::{Comes, Queues};
 use crate::process::state::Priority;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 
@@ -70,6 +70,10 @@ impl Pool {
             // The one that is woken might be one that takes nothing.
             self.ready.notify_all();
         }
+    }
+    /// The next process, if there is one.
+    pub(crate) fn try_take(&self) -> Option<u32> {
+        self.lock().pop()
     }
     /// The next process for thread `index`, which waits for it. `sleeps` is told whether it does.
     pub fn take(&self, index: usize, sleeps: impl Fn(bool)) -> u32 {

@@ -1,18 +1,10 @@
 //! The run queues: who puts a process where, who takes it, and how schedulers sleep and are woken. Processes are numbers
 //! here (the indices of their cells).
 //!
-//! # Who goes first
-//! Among processes of normal priority those that were woken or just made go before those that have used up a time slice,
-//! in the order in which they came; but after [`WOKEN_IN_A_ROW`] of them one of the others has its turn. So a process
-//! that answers a message or a timer need not wait until each of a thousand busy ones has had its slice, a child runs
-//! before those that its parent sends to after having made it, and none of the busy ones starves.
-//!
-//! A process with a large heap has several slices in a turn, so that its heap is still in the processor's caches. After such
-//! a turn it owes the others: those that have one slice in a turn have as many turns before its next one. Among
-//! processes of its kind it waits for one turn of each.
+//! Who goes first in a queue is up to [`super::order`].
 //!
 //! # The next one
-//! A process that a scheduler's process wakes while nothing waits there does not go to the queue, but to a slot beside it: two
+//! A process that a scheduler's process wakes or makes while nothing waits there does not go to the queue, but to a slot beside it: two
 //! processes that talk to each other, or a message that goes around, take neither lock nor queue. The slot counts as part of the
 //! queue for everybody. Only its scheduler fills it; it and others empty it.
 //!
@@ -34,192 +26,29 @@
 //! * Locks of queues are not held together, and nothing is called out to with one held but [`Hooks::bound`] and what
 //!   [`RunQueues::raise`] is given.
 
+pub(crate) use super::order::Comes;
+// The models have no use for it.
+#[allow(unused_imports)]
+pub(crate) use super::order::TURN_SLICES;
+use super::order::{EQUAL, LEVELS, OWING, Queues, SLICE, STEAL_ORDER, URGENT_LEVELS, WOKEN};
 use crate::process::state::Priority;
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicUsize, Condvar, Mutex, Ordering, Spin, SpinGuard, fence,
 };
-use std::collections::VecDeque;
 
-/// Levels of a run queue: low, normal, high, max as in [`Priority`], then those of normal priority that were woken or made,
-/// and those that have had several slices in a turn.
-const LEVELS: usize = 6;
-const WOKEN: usize = 4;
-const OWING: usize = 5;
-/// The levels of normal priority.
-const EQUAL: [usize; 3] = [Priority::Normal as usize, WOKEN, OWING];
-/// The order in which a scheduler without work takes from another's levels.
-const STEAL_ORDER: [usize; LEVELS] = [
-    Priority::Max as usize,
-    Priority::High as usize,
-    WOKEN,
-    Priority::Normal as usize,
-    OWING,
-    Priority::Low as usize,
-];
+/// Work, in reductions, that it pays to take over from another scheduler, or to wake one for: see [`Queues::work`]. To do so costs
+/// both some microseconds, as much as the start and end of ten processes that do nothing.
+const WORTH: usize = SLICE as usize / 2;
 
-/// Those of them at the front that go before all of normal priority.
-const URGENT_LEVELS: usize = 2;
-
-/// Woken processes that go before one that has used up its slice.
-const WOKEN_IN_A_ROW: u32 = 16;
-/// Turns that each process of normal priority has while one of low priority has one, however many there are of both:
-/// with each turn of a normal one every low one that waits gains a credit, and a turn of a low one costs so many for every
-/// normal one.
-const NORMAL_PER_LOW: usize = 8;
-/// Slices of a long turn.
-pub(crate) const TURN_SLICES: u16 = 16;
-/// One slice in the unit of [`Queues::owed`], in which shares are counted.
-const OWED_SLICE: isize = 256;
+/// Looks for which a scheduler must have run the same process before others take the only one that waits. A process that has sent
+/// something often has a little left to do before it waits, and what it woke goes on where it was.
+const LOOKS_AT_ONE: u32 = 6;
 
 /// Processes that wait one behind the other, in the queue of one scheduler, while others sleep: see [`RunQueues::put_in_order`].
 const FEW_IN_ORDER: usize = 4;
 
 /// Processes that a scheduler takes from its queue between two looks at the others'.
 const PICKS_PER_BALANCE: usize = 128;
-
-/// Why a process is queued.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Comes {
-    /// Something that it waited for has come.
-    Woken,
-    /// It has just been made.
-    New,
-    /// It has used up its time slice, or goes on elsewhere.
-    Spent,
-    /// It has used up the slices of a long turn.
-    Owing,
-}
-
-/// Processes that wait, by priority.
-#[derive(Default)]
-pub(super) struct Queues {
-    levels: [VecDeque<u32>; LEVELS],
-    woken_in_a_row: u32,
-    /// The wait of processes of low priority: see [`NORMAL_PER_LOW`].
-    low_credit: usize,
-    /// The process that was taken last, of normal priority, had used up a time slice before.
-    used: bool,
-    /// The long turn of the first of those that owe isn't over.
-    turn_goes_on: bool,
-    /// The debt to those that have had one slice in their last turn; below zero where they have had more than that.
-    owed: isize,
-    /// The process that was taken last from either of the two was one of these.
-    spent: bool,
-    pub(super) len: usize,
-}
-
-impl Queues {
-    #[inline]
-    pub(super) fn push(&mut self, cell: u32, p: Priority, comes: Comes) {
-        let l = match (p, comes) {
-            (Priority::Normal, Comes::Woken | Comes::New) => WOKEN,
-            (Priority::Normal, Comes::Owing) => OWING,
-            _ => p as usize,
-        };
-        self.levels[l].push_back(cell);
-        self.len += 1;
-    }
-    /// Moves a process up, if it is here at a lower priority.
-    fn raise(&mut self, cell: u32, to: Priority) -> bool {
-        let above_normal = to > Priority::Normal;
-        let lower = (0..to as usize).chain([WOKEN, OWING].into_iter().filter(|_| above_normal));
-        for l in lower {
-            if let Some(i) = self.levels[l].iter().position(|&c| c == cell) {
-                self.levels[l].remove(i);
-                self.levels[to as usize].push_back(cell);
-                return true;
-            }
-        }
-        false
-    }
-    /// Processes of high priority and above.
-    #[inline]
-    fn urgent(&self) -> usize {
-        self.levels[Priority::High as usize].len() + self.levels[Priority::Max as usize].len()
-    }
-    fn pop_normal(&mut self) -> Option<u32> {
-        let spent = self.levels[Priority::Normal as usize].len();
-        let owing = self.levels[OWING].len();
-        if (self.woken_in_a_row < WOKEN_IN_A_ROW || spent + owing == 0)
-            && let Some(c) = self.levels[WOKEN].pop_front()
-        {
-            self.woken_in_a_row += 1;
-            self.used = false;
-            return Some(c);
-        }
-        self.woken_in_a_row = 0;
-        self.used = true;
-        let goes_on = std::mem::take(&mut self.turn_goes_on) && owing != 0;
-        if !goes_on {
-            self.spent = owing == 0 || spent != 0 && self.owed >= OWED_SLICE;
-        }
-        if owing == 0 {
-            self.owed = 0;
-        } else if self.spent {
-            self.owed -= OWED_SLICE;
-        } else if !goes_on {
-            // While each of these has such a turn, each of the others has as many slices.
-            let each = TURN_SLICES as isize * OWED_SLICE;
-            self.owed += each * spent as isize / owing as isize;
-        }
-        self.levels[match self.spent && !goes_on {
-            true => Priority::Normal as usize,
-            false => OWING,
-        }]
-        .pop_front()
-    }
-    #[inline]
-    fn pop_level(&mut self, p: Priority) -> Option<u32> {
-        match p {
-            Priority::Normal => self.pop_normal(),
-            _ => self.levels[p as usize].pop_front(),
-        }
-    }
-    pub(super) fn pop(&mut self) -> Option<u32> {
-        if self.len == 0 {
-            return None;
-        }
-        let l = |p: Priority| p as usize;
-        let low_wait = self.levels[l(Priority::Low)].len();
-        let normal = [l(Priority::Normal), WOKEN, OWING];
-        let normal = normal.iter().map(|&l| self.levels[l].len()).sum::<usize>();
-        let price = NORMAL_PER_LOW * normal.max(1);
-        let low_first = low_wait != 0 && self.low_credit >= price;
-        let order = if low_first {
-            [
-                Priority::Max,
-                Priority::High,
-                Priority::Low,
-                Priority::Normal,
-            ]
-        } else {
-            [
-                Priority::Max,
-                Priority::High,
-                Priority::Normal,
-                Priority::Low,
-            ]
-        };
-        for p in order {
-            if let Some(c) = self.pop_level(p) {
-                match p {
-                    Priority::Low => {
-                        self.low_credit = match normal {
-                            0 => 0,
-                            _ => self.low_credit.saturating_sub(price),
-                        };
-                    }
-                    Priority::Normal if low_wait != 0 => self.low_credit += low_wait,
-                    Priority::Normal => self.low_credit = 0,
-                    _ => {}
-                }
-                self.len -= 1;
-                return Some(c);
-            }
-        }
-        None
-    }
-}
 
 /// Where a scheduler sleeps, or is about to, until somebody takes this away.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -237,12 +66,25 @@ struct Scheduler {
     queue: Spin<Queues>,
     /// Length of the queue, for those who look for work.
     len: AtomicUsize,
+    /// The work of what is in it, as far as it is known: see [`WORTH`].
+    work: AtomicUsize,
+    /// The work of what goes next, if there is something.
+    pace: AtomicUsize,
     /// Processes in it that are of high priority or above.
     urgent: AtomicUsize,
     /// The process that it took from its queue last was one of these.
     hogged: AtomicBool,
     /// The process that it took last came from among those that had used up a time slice.
     used: AtomicBool,
+    /// The process that it took last was in its queue, and is to be timed. This and the next are for this scheduler only.
+    from_queue: AtomicBool,
+    timed: AtomicBool,
+    /// What the last one from its queue has used, in reductions and, if it was timed, nanoseconds; the queue hasn't been told.
+    untold: AtomicBool,
+    ran: AtomicUsize,
+    took: AtomicUsize,
+    /// It runs one process for so long that what waits is for all to take: see [`RunQueues::rescue`].
+    stuck: AtomicBool,
     /// The process that goes next, of normal priority, plus one; 0: none.
     slot: AtomicU32,
     /// The processes that wait here, and the one that runs, have come one behind the other from one source.
@@ -261,9 +103,17 @@ impl Scheduler {
         Scheduler {
             queue: Spin::new(Queues::default()),
             len: AtomicUsize::new(0),
+            work: AtomicUsize::new(0),
+            pace: AtomicUsize::new(WORTH / 2),
             urgent: AtomicUsize::new(0),
             hogged: AtomicBool::new(false),
             used: AtomicBool::new(false),
+            from_queue: AtomicBool::new(false),
+            timed: AtomicBool::new(false),
+            untold: AtomicBool::new(false),
+            ran: AtomicUsize::new(0),
+            took: AtomicUsize::new(0),
+            stuck: AtomicBool::new(false),
             slot: AtomicU32::new(0),
             in_order: AtomicBool::new(false),
             parked: Mutex::new(Parked::No),
@@ -303,6 +153,28 @@ impl Scheduler {
     fn len(&self) -> usize {
         self.queued() + usize::from(self.slot.load(Ordering::Relaxed) != 0)
     }
+    /// The work of what waits here, as far as it is known.
+    #[inline]
+    fn work(&self) -> usize {
+        let next = self.slot.load(Ordering::Relaxed) != 0;
+        let next = if next {
+            self.pace.load(Ordering::Relaxed)
+        } else {
+            0
+        };
+        self.work.load(Ordering::Relaxed) + next
+    }
+    /// A single process waits here that is not short: others take it where this scheduler goes on running something else.
+    #[inline]
+    fn has_one(&self) -> bool {
+        self.len() == 1 && self.work() >= WORTH / 2
+    }
+    /// Something waits here which is likely to be done by the time that another scheduler had it: it is short, or its scheduler
+    /// is about to take it.
+    #[inline]
+    fn is_brief(&self) -> bool {
+        (self.len() == 1 || self.work() < WORTH) && !self.stuck.load(Ordering::Relaxed)
+    }
     /// Whether others leave what waits here to this scheduler.
     #[inline]
     fn keeps(&self) -> bool {
@@ -338,26 +210,39 @@ impl Scheduler {
     #[inline]
     fn set_len(&self, q: &Queues) {
         self.len.store(q.len, Ordering::Relaxed);
+        self.work.store(q.work(), Ordering::Relaxed);
+        self.pace.store(q.pace(), Ordering::Relaxed);
         self.urgent.store(q.urgent(), Ordering::Relaxed);
     }
     fn take(&self) -> Option<u32> {
+        if self.stuck.load(Ordering::Relaxed) {
+            self.stuck.store(false, Ordering::Relaxed);
+        }
         let next = self.empty_slot();
         if self.queued() == 0 {
             self.used.store(false, Ordering::Relaxed);
+            self.from_queue.store(false, Ordering::Relaxed);
+            self.timed.store(false, Ordering::Relaxed);
             if next.is_none() {
                 self.in_order.store(false, Ordering::Relaxed);
             }
             return next;
         }
         let mut q = self.lock();
+        if self.untold.load(Ordering::Relaxed) {
+            self.untold.store(false, Ordering::Relaxed);
+            let took = self.took.load(Ordering::Relaxed) as i64;
+            q.ran(self.ran.load(Ordering::Relaxed) as i64, took);
+        }
         if let Some(c) = next {
             // It came first; but there may be some of higher priority now.
-            q.levels[WOKEN].push_front(c);
-            q.len += 1;
+            q.push_first(c, WOKEN);
         }
         self.hogged.store(q.urgent() != 0, Ordering::Relaxed);
         let c = q.pop();
+        self.from_queue.store(c.is_some(), Ordering::Relaxed);
         self.used.store(q.used, Ordering::Relaxed);
+        self.timed.store(q.timed, Ordering::Relaxed);
         self.set_len(&q);
         c
     }
@@ -440,8 +325,28 @@ pub(crate) struct RunQueues<H> {
     pub hooks: H,
 }
 
-/// A look at another scheduler from which this one might take the only process: how often that has taken one itself.
-pub(crate) type Glance = Option<usize>;
+/// A look at another scheduler, which has a single process that is left to it unless it goes on running something else.
+pub(crate) type Glance = Option<Seen>;
+
+/// See [`Glance`].
+#[derive(Clone, Copy)]
+pub(crate) struct Seen {
+    /// How often it has taken a process.
+    picks: usize,
+    /// Looks in a row that have found it so.
+    looks: u32,
+}
+
+impl Seen {
+    /// As if it had been so for long.
+    #[allow(dead_code, reason = "in tests")]
+    pub(crate) fn for_long(self) -> Seen {
+        Seen {
+            looks: u32::MAX,
+            ..self
+        }
+    }
+}
 
 /// How a scheduler's rest ended.
 pub(crate) enum Rest<F> {
@@ -503,6 +408,41 @@ impl<H: Hooks> RunQueues<H> {
         self.schedulers[i].idle.store(true, Ordering::SeqCst);
     }
 
+    /// What waits for a scheduler that has taken nothing since the last call is for all to take, however brief it may be: a native that
+    /// takes very long isn't interrupted at the end of a slice. `seen`: for the next call.
+    pub(crate) fn rescue(&self, seen: &mut Vec<usize>) {
+        seen.resize(self.count(), usize::MAX);
+        for (w, seen) in self.started().iter().zip(seen.iter_mut()) {
+            let picks = w.picks.load(Ordering::Relaxed);
+            let same = std::mem::replace(seen, picks) == picks;
+            if same && w.len() != 0 && !w.idle.load(Ordering::Relaxed) {
+                w.stuck.store(true, Ordering::Relaxed);
+                // As in `put`.
+                fence(Ordering::SeqCst);
+                if self.idle.load(Ordering::Relaxed) != 0 {
+                    self.wake_one();
+                }
+            }
+        }
+    }
+
+    /// Whether the process that scheduler `i` took last is to be timed.
+    #[inline]
+    pub(crate) fn is_timed(&self, i: usize) -> bool {
+        self.schedulers[i].timed.load(Ordering::Relaxed)
+    }
+
+    /// The process that scheduler `i` took last has used so many reductions, and nanoseconds if it was timed.
+    #[inline]
+    pub(crate) fn ran(&self, i: usize, reductions: i64, nanoseconds: i64) {
+        let w = &self.schedulers[i];
+        if w.from_queue.load(Ordering::Relaxed) {
+            w.untold.store(true, Ordering::Relaxed);
+            w.ran.store(reductions.max(0) as usize, Ordering::Relaxed);
+            w.took.store(nanoseconds.max(0) as usize, Ordering::Relaxed);
+        }
+    }
+
     /// A process that waits in a queue comes there at a higher priority, once. `mark` is called then, while nobody can take
     /// it from there.
     pub fn raise(&self, cell: u32, prio: Priority, mark: impl FnOnce()) {
@@ -547,23 +487,28 @@ impl<H: Hooks> RunQueues<H> {
         if me == 0 || me > self.online() {
             return self.put(cell, prio, Comes::Spent, me);
         }
-        self.put_first(cell, prio as usize, me);
+        let level = match prio {
+            Priority::Normal => WOKEN,
+            p => p as usize,
+        };
+        self.put_first(cell, level, me);
     }
 
     fn put_first(&self, cell: u32, level: usize, me: usize) {
         let w = &self.schedulers[me - 1];
-        let len = {
+        let brief = {
             let mut q = w.lock();
-            q.levels[level].push_front(cell);
-            q.turn_goes_on |= level == OWING;
-            q.len += 1;
+            q.push_first(cell, level);
             w.in_order.store(false, Ordering::Relaxed);
             w.set_len(&q);
-            w.len()
+            w.is_brief()
         };
+        if brief {
+            return;
+        }
         // As in `put`.
         fence(Ordering::SeqCst);
-        if len > 1 && self.idle.load(Ordering::Relaxed) != 0 {
+        if self.idle.load(Ordering::Relaxed) != 0 {
             self.wake_one();
         }
     }
@@ -577,24 +522,27 @@ impl<H: Hooks> RunQueues<H> {
         } else if me != 0 && me <= online {
             me - 1
         } else {
-            // From a thread that runs no processes: spread.
-            self.next.fetch_add(1, Ordering::Relaxed) % online
+            // From a thread that runs no processes: to one that has nothing to do, or spread.
+            self.free(online)
+                .unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed) % online)
         };
         let w = &self.schedulers[at];
         let mine = at + 1 == me;
-        let slot = mine && bound == 0 && comes == Comes::Woken && prio == Priority::Normal;
+        let first = matches!(comes, Comes::Woken | Comes::New);
+        let slot = mine && bound == 0 && first && prio == Priority::Normal;
         if slot && w.fill_slot(cell) {
             return;
         }
-        let len = {
+        let brief = {
             let mut q = w.lock();
             q.push(cell, prio, comes);
             w.in_order.store(false, Ordering::Relaxed);
             w.set_len(&q);
-            w.len()
+            w.is_brief()
         };
-        if mine && len == 1 {
-            // This scheduler takes it when it is done with the process that runs.
+        if mine && brief {
+            // This scheduler comes to it soon when it is done with the process that runs. If that takes longer than a slice, it is
+            // queued then, and counts as work.
             return;
         }
         // Against that in `rest`.
@@ -662,6 +610,20 @@ impl<H: Hooks> RunQueues<H> {
         at + 1
     }
 
+    /// A scheduler, from 0, that has nothing to do and was given nothing yet; rather one that doesn't wait outside.
+    #[inline]
+    fn free(&self, online: usize) -> Option<usize> {
+        if self.idle.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let free = |w: &Scheduler| w.idle.load(Ordering::Relaxed) && w.len() == 0;
+        let all = &self.schedulers[..online];
+        let inside = |w: &Scheduler| free(w) && !w.outside.load(Ordering::Relaxed);
+        all.iter()
+            .position(inside)
+            .or_else(|| all.iter().position(free))
+    }
+
     /// The scheduler, from 0, for what comes behind what `home`, from 1, was given.
     fn home(&self, home: usize, online: usize) -> usize {
         let idle = |w: &Scheduler| w.idle.load(Ordering::Relaxed);
@@ -717,7 +679,11 @@ impl<H: Hooks> RunQueues<H> {
                 .started()
                 .iter()
                 .enumerate()
-                .any(|(k, w)| w.len() > usize::from(k != i) && !w.keeps())
+                .any(|(k, w)| match k == i {
+                    // It has been given several at once.
+                    true => w.len() != 0 && w.work() >= WORTH / 2 && !w.keeps(),
+                    false => !w.is_brief() && !w.keeps(),
+                })
         {
             self.wake_one();
         }
@@ -806,14 +772,17 @@ impl<H: Hooks> RunQueues<H> {
         }
     }
 
-    /// A look of scheduler `i` at the first scheduler that has a single process.
+    /// A look of scheduler `i` at the first scheduler that has a single process; `before`: its last look.
     #[inline]
-    pub(crate) fn glance(&self, i: usize) -> Glance {
+    pub(crate) fn glance(&self, i: usize, before: Glance) -> Glance {
         let n = self.count();
-        (1..n)
+        let v = (1..n)
             .map(|k| &self.schedulers[(i + k) % n])
-            .find(|v| v.len() == 1)
-            .map(|v| v.picks.load(Ordering::Relaxed))
+            .find(|v| v.has_one())?;
+        let picks = v.picks.load(Ordering::Relaxed);
+        let same = before.filter(|b| b.picks == picks);
+        let looks = same.map_or(0, |b| b.looks).saturating_add(1);
+        Some(Seen { picks, looks })
     }
 
     /// The next process for scheduler `i`: of its own queue, or of another's. `glance`: that of a moment ago.
@@ -835,6 +804,12 @@ impl<H: Hooks> RunQueues<H> {
         self.steal(i, glance)
     }
 
+    /// Whether a scheduler runs the same process for long by now.
+    fn has_long_run(&self, v: &Scheduler, glance: Glance) -> bool {
+        let same = |g: Seen| g.picks == v.picks.load(Ordering::Relaxed) && g.looks >= LOOKS_AT_ONE;
+        v.has_one() && glance.is_some_and(same)
+    }
+
     /// Takes half of another's processes, of each level; the first is the answer. Where there are some of high priority or
     /// above it takes of these only: whatever else came along would wait behind them here.
     fn steal(&self, i: usize, glance: Glance) -> Option<u32> {
@@ -847,7 +822,8 @@ impl<H: Hooks> RunQueues<H> {
                 _ if v_online && v.keeps() => continue,
                 // It is likely that the one that runs there is about to wait, for this one: as they would take turns on
                 // two processors, at a much higher price. Where it goes on running the other is taken a moment later.
-                1 if glance.is_none_or(|g| g != v.picks.load(Ordering::Relaxed)) => continue,
+                // What is short isn't worth the way at all: one that makes others is at it for a slice.
+                _ if v_online && v.is_brief() && !self.has_long_run(v, glance) => continue,
                 _ => {}
             }
             // Half of what is there, so that thieves don't come again at once.
@@ -906,7 +882,7 @@ impl<H: Hooks> RunQueues<H> {
         fence(Ordering::SeqCst);
         let rest = if let Some(c) = self.next(i, glanced) {
             Rest::Found(c)
-        } else if patient && i < self.online() && self.glance(i).is_some() {
+        } else if patient && i < self.online() && self.glance(i, glanced).is_some() {
             Rest::Again
         } else {
             self.sleep(i)
@@ -968,44 +944,6 @@ impl<H: Hooks> RunQueues<H> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn higher_priorities_go_first() {
-        let mut q = Queues::default();
-        q.push(1, Priority::Low, Comes::Spent);
-        q.push(2, Priority::Normal, Comes::Spent);
-        q.push(3, Priority::High, Comes::Spent);
-        q.push(4, Priority::Max, Comes::Spent);
-        let order: Vec<u32> = std::iter::from_fn(|| q.pop()).collect();
-        assert_eq!(order, [4, 3, 2, 1]);
-        assert_eq!(q.len, 0);
-    }
-
-    #[test]
-    fn each_low_process_has_an_eighth_of_the_turns_of_a_normal_one() {
-        for (normal, low) in [(1, 1), (500, 500), (1000, 4), (4, 1000), (3, 50)] {
-            let mut q = Queues::default();
-            for i in 0..normal + low {
-                let prio = if i < normal {
-                    Priority::Normal
-                } else {
-                    Priority::Low
-                };
-                q.push(i, prio, Comes::Spent);
-            }
-            let mut turns = [0u32; 2];
-            for _ in 0..200_000 {
-                let c = q.pop().expect("something is always queued");
-                let is_low = c >= normal;
-                turns[usize::from(is_low)] += 1;
-                let prio = [Priority::Normal, Priority::Low][usize::from(is_low)];
-                q.push(c, prio, Comes::Spent);
-            }
-            let share = |n: u32, of: u32| f64::from(n) / f64::from(of);
-            let ratio = share(turns[1], low) / share(turns[0], normal);
-            assert!((0.1..0.15).contains(&ratio), "{normal} {low}: {ratio}");
-        }
-    }
 
     #[test]
     fn who_has_more_of_normal_priority_takes_none_whatever_their_levels() {

@@ -1,4 +1,4 @@
-//! Of [`super::queues`], one thread at a time. (The file itself is compiled by `crates/models`, too.)
+//! Tests of [`super::queues`], one thread at a time. (The file itself is compiled by `crates/models`, too.)
 
 use super::queues::*;
 use crate::process::state::Priority;

@@ -1,7 +1,7 @@
-//! Of [`super::queues`], one thread at a time: the slot beside a run queue, whose process keeps its place and is everybody's to
+//! Tests of [`super::queues`], one thread at a time: the slot beside a run queue, whose process keeps its place and is everybody's to
 //! take, and what comes one behind the other.
 
-use super::queues::{Comes, Hooks, RunQueues, TURN_SLICES};
+use super::queues::{Comes, Hooks, RunQueues, Seen, TURN_SLICES};
 use crate::process::state::Priority;
 
 struct Here;
@@ -72,14 +72,14 @@ fn who_has_long_turns_gets_no_more_than_others() {
     let mut had = [0u32; 3];
     let mut turn = 0;
     for c in 0..3 {
-        q.put(c, Priority::Normal, Comes::Spent, 1);
+        q.put(c, Priority::Normal, Comes::Long, 1);
     }
     for _ in 0..100_000 {
         let c = q.next(0, None).unwrap_or(9);
         had[c as usize] += 1;
         assert!(q.took_used(1));
         if c != 1 {
-            q.put(c, Priority::Normal, Comes::Spent, 1);
+            q.put(c, Priority::Normal, Comes::Long, 1);
         } else if turn + 1 < TURN_SLICES {
             turn += 1;
             q.go_on(c, 1);
@@ -112,12 +112,12 @@ fn what_goes_next_is_stolen_and_handed_over() {
     let q = queues(2);
     q.put(1, Priority::Normal, Comes::Woken, 1);
     assert_eq!(q.next(1, None), None);
-    let glance = q.glance(1);
+    let glance = q.glance(1, None).map(Seen::for_long);
     assert_eq!(q.next(1, glance), Some(1));
     assert_eq!(q.lengths(), [0, 0]);
     // A process that is bound to its scheduler stays there.
     q.put(100, Priority::Normal, Comes::Woken, 1);
-    let glance = q.glance(1);
+    let glance = q.glance(1, None).map(Seen::for_long);
     assert_eq!(q.next(1, glance), None);
     assert_eq!(q.next(0, None), Some(100));
     // The others find the processes that a scheduler leaves as it goes offline.
@@ -134,7 +134,7 @@ fn behind(q: &RunQueues<Here>, cell: u32, me: usize) -> usize {
 
 /// The process that the second scheduler takes, which has looked for long enough.
 fn stolen(q: &RunQueues<Here>) -> Option<u32> {
-    let glance = q.glance(1);
+    let glance = q.glance(1, None).map(Seen::for_long);
     q.next(1, glance)
 }
 
@@ -185,4 +185,48 @@ fn others_take_of_what_comes_in_order() {
     q.set_online(1, |_| true);
     assert_eq!(q.next(1, None), None);
     assert_eq!(taken(&q), [100, 1]);
+}
+
+/// What does next to nothing is left to the scheduler where it was made, until something has used up a slice there.
+#[test]
+fn what_is_brief_is_left() {
+    let q = queues(2);
+    let make = |cells: std::ops::Range<u32>| {
+        for c in cells {
+            q.put(c, Priority::Normal, Comes::New, 1);
+        }
+    };
+    for _ in 0..400 {
+        make(1..3);
+        while q.next(0, None).is_some() {
+            let nanoseconds = if q.is_timed(0) { 100 } else { 0 };
+            q.ran(0, 5, nanoseconds);
+        }
+    }
+    make(1..9);
+    assert_eq!(stolen(&q), None);
+    // Where its scheduler takes nothing for very long others have it, too,
+    let mut seen = Vec::new();
+    q.rescue(&mut seen);
+    assert_eq!(stolen(&q), None);
+    q.rescue(&mut seen);
+    assert_eq!(stolen(&q), Some(2));
+    // until it takes something again.
+    assert!(q.next(0, None).is_some());
+    while q.next(1, None).is_some() {}
+    assert_ne!(q.lengths()[0], 0);
+    q.put(9, Priority::Normal, Comes::Spent, 1);
+    assert!(stolen(&q).is_some());
+    // What takes long though it counts little is taken.
+    let q = queues(2);
+    for _ in 0..400 {
+        q.put(1, Priority::Normal, Comes::New, 1);
+        q.put(2, Priority::Normal, Comes::New, 1);
+        while q.next(0, None).is_some() {
+            let nanoseconds = if q.is_timed(0) { 50_000 } else { 0 };
+            q.ran(0, 5, nanoseconds);
+        }
+    }
+    q.put(1, Priority::Normal, Comes::New, 1);
+    assert_eq!(stolen(&q), Some(1));
 }

@@ -443,7 +443,7 @@ fn unlinked(p: &mut Process, from: Term, id: Term) {
 }
 
 /// The target of a monitor has ended.
-/// What the process of the context monitors by `r` has ended, or counts as ended.
+/// The object that the process of the context monitors by `r` has ended, or counts as ended.
 pub fn monitor_down_here(cx: &mut Cx, r: Term, object: Term, reason: Term) {
     let s = super::send::down_signal(r, am::PROCESS, object, reason);
     // SAFETY: a fresh signal; the process is the context's.
@@ -515,7 +515,7 @@ pub fn time_offset_changed(cx: &mut Cx, offset: i64) {
     }
 }
 
-/// Of a process that is there so many aliases are looked at, if it has as many.
+/// A living process is looked at only if it has so many aliases.
 const MANY_ALIASES: usize = 16;
 
 /// There are many aliases that have left this runtime: those that are none any more are forgotten, of processes that have ended and of

@@ -5,6 +5,7 @@
 //! go through one queue. Nothing is done to another process in any other way.
 
 pub mod handle;
+pub mod post;
 pub mod receive;
 pub mod send;
 pub mod share;

@@ -160,7 +160,7 @@ pub unsafe fn walks(p: *mut process::Process) -> bool {
     !(*m.save).is_null() && !m.at_marker && !std::ptr::eq(m.save, &m.first) && m.is_decoded()
 }
 
-/// Of a receive that [`walks`]: the first message from the current one on that `passes`, and what is left of `reds`, of
+/// For a receive that [`walks`]: the first message from the current one on that `passes`, and what is left of `reds`, of
 /// which each that doesn't costs one. The last one is not spent: what comes then passes, too. None behind the last
 /// message.
 ///

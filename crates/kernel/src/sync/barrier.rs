@@ -22,7 +22,7 @@ pub(crate) fn prepare() {
     }
 }
 
-/// What the one has that often does.
+/// The barrier of the side that often comes by.
 #[inline(always)]
 pub(crate) fn light() {
     match KIND.load(Ordering::Relaxed) {
@@ -31,7 +31,7 @@ pub(crate) fn light() {
     }
 }
 
-/// What the one has that seldom does.
+/// The barrier of the side that seldom comes by.
 pub(crate) fn heavy() {
     fence(Ordering::SeqCst);
     if KIND.load(Ordering::Relaxed) == FREE {

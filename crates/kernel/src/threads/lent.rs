@@ -1,10 +1,14 @@
-//! Processes within a function of a library, on dirty threads: what arrives at them is acted on meanwhile.
+//! Processes within a long function on dirty threads, of a library or of this runtime: what arrives at them is acted on meanwhile.
 //!
 //! Such a function may be long at work. It needs the process that calls it only where it asks the interface for something. So its thread
 //! lends the context for the call ([`lend`]), and each function of the interface that looks at the process holds it ([`hold`]). A watcher
 //! looks at the contexts that are lent. Where signals have arrived, it takes the context and acts on them, as the function has it done
 //! when it asks whether its process is alive. A signal that ends the process ends it for all others then ([`exit::end_within`]). Nothing
 //! that the function may know of moves: who wants the process collected waits until the function has returned.
+//!
+//! A native of this runtime that sees no process, and only makes terms on its heap, need not be asked: the process is divided for the
+//! call ([`open`]). The native keeps its context, with one half of the heap, and the watcher acts in another context, with the other
+//! half (`purlin_term::twin`).
 
 use crate::cx::Cx;
 use crate::lifecycle::exit;
@@ -14,10 +18,14 @@ use crate::sched::{rest_if_stopped, stack_size};
 use crate::signal::handle;
 use crate::sync::lend::Lend;
 use crate::sync::{AtomicPtr, Mutex, Ordering};
-use purlin_term::gc;
-use std::cell::Cell;
+use purlin_native::cx::Env;
+use purlin_native::reschedule::{self, Name};
+use purlin_term::heap::Heap;
+use purlin_term::{Term, gc};
+use std::cell::{Cell, RefCell};
 use std::ptr::null_mut;
 use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The context of a dirty thread.
@@ -26,6 +34,10 @@ struct Slot {
     cx: AtomicPtr<Cx>,
     /// The process in a call; null: there is none.
     process: AtomicPtr<Process>,
+    /// The context is one for others, while a native of this runtime has its own: its first registers name the native.
+    divided: AtomicBool,
+    /// The process has ended meanwhile.
+    ended: AtomicBool,
 }
 
 /// Those of all threads that have ever made such a call.
@@ -33,6 +45,10 @@ static SLOTS: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
 
 thread_local! {
     static MINE: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+    /// The context for others of this dirty thread.
+    static TWIN: RefCell<Option<Box<Cx>>> = const { RefCell::new(None) };
+    /// The watcher: it acts for a process within a native of this runtime.
+    static WITHIN_NATIVE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The watcher sleeps so long between two looks while calls are under way: longer and longer while there is nothing to do.
@@ -60,6 +76,8 @@ fn new_slot() -> &'static Slot {
         lend: Lend::new(),
         cx: AtomicPtr::new(null_mut()),
         process: AtomicPtr::new(null_mut()),
+        divided: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
     }));
     SLOTS.lock().push(slot);
     MINE.set(Some(slot));
@@ -76,11 +94,59 @@ pub unsafe fn lend<R>(cx: *mut Cx, f: impl FnOnce() -> R) -> R {
     slot.cx.store(cx, Ordering::Relaxed);
     slot.process.store((*cx).proc, Ordering::Release);
     slot.lend.lend();
-    WATCHER.unpark();
+    if !crate::os::single::on() {
+        WATCHER.unpark();
+    }
     let r = f();
     slot.lend.take_back();
     slot.process.store(null_mut(), Ordering::Relaxed);
     r
+}
+
+/// Runs `f`, a part of the native `name` of this runtime; others may act for the process meanwhile. True: it has ended for all others.
+///
+/// # Safety
+/// As for [`lend`]; `f` touches nothing of the process but the heap in this context, on which it only makes terms.
+unsafe fn open(cx: *mut Env, name: Name, f: &mut dyn FnMut()) -> bool {
+    let cx: *mut Cx = cx.cast();
+    let slot = MINE.get().unwrap_or_else(new_slot);
+    if !slot.process.load(Ordering::Relaxed).is_null() {
+        // In the midst of a function of a library, which may have the process.
+        f();
+        return false;
+    }
+    let mut twin = TWIN.take().unwrap_or_else(|| Cx::boxed((*cx).sched));
+    twin.proc = (*cx).proc;
+    twin.dirty = true;
+    twin.bif_pc = (*cx).bif_pc;
+    twin.interp.live = 0;
+    (twin.reds, twin.charged) = ((*cx).reds, (*cx).reds);
+    twin.x[..3].copy_from_slice(&[name.0, name.1, Term::small(name.2 as i64)]);
+    twin.heap = (*cx).heap.divide();
+    slot.ended.store(false, Ordering::Relaxed);
+    slot.divided.store(true, Ordering::Relaxed);
+    reschedule::set_ended(Some(&slot.ended));
+    lend(&raw mut *twin, f);
+    reschedule::set_ended(None);
+    slot.divided.store(false, Ordering::Relaxed);
+    let others = std::mem::replace(&mut twin.heap, Heap::empty());
+    (*cx).heap.unite(others);
+    (*cx).words_copied += std::mem::take(&mut twin.words_copied);
+    twin.proc = null_mut();
+    TWIN.set(Some(twin));
+    (*(*cx).proc).has(EXIT_PENDING)
+}
+
+/// Natives open their processes to others from now on.
+pub(crate) fn begin() {
+    reschedule::set_opener(open);
+}
+
+/// The native of this runtime that the process of the context, for which others act, is in the midst of.
+pub fn within_native(cx: &Cx) -> Option<Name> {
+    let [m, f, n] = [cx.x[0], cx.x[1], cx.x[2]];
+    let arity = || n.as_small().unwrap_or(0) as usize;
+    WITHIN_NATIVE.get().then(|| (m, f, arity()))
 }
 
 /// This thread has the context that it has lent, until this is dropped.
@@ -122,7 +188,9 @@ fn watch() {
                 }
                 calls = true;
                 if (*p).state.load().has_news() && s.lend.try_take() {
-                    acted |= act(&mut *s.cx.load(Ordering::Relaxed));
+                    WITHIN_NATIVE.set(s.divided.load(Ordering::Relaxed));
+                    acted |= act(&mut *s.cx.load(Ordering::Relaxed), &s.ended);
+                    WITHIN_NATIVE.set(false);
                     s.lend.give_back();
                 }
             }
@@ -143,7 +211,7 @@ fn watch() {
 }
 
 /// Acts on what has arrived at the process in a context that this thread has taken. False: there was nothing.
-unsafe fn act(cx: &mut Cx) -> bool {
+unsafe fn act(cx: &mut Cx, ended: &AtomicBool) -> bool {
     if cx.process().state.load().is_exiting() {
         return false;
     }
@@ -153,6 +221,7 @@ unsafe fn act(cx: &mut Cx) -> bool {
     }
     if cx.process().has(EXIT_PENDING) {
         exit::end_within(cx);
+        ended.store(true, Ordering::Relaxed);
     }
     true
 }

@@ -1,6 +1,7 @@
 //! The threads that run processes, and what they do: schedulers, dirty threads, threads of a process's own, upkeep. Which process
 //! is whose turn is up to [`crate::sched`].
 
+pub mod alone;
 pub mod lent;
 pub mod slice;
 pub mod upkeep;
@@ -10,6 +11,7 @@ use crate::cx::{Cx, Exit};
 use crate::later;
 use crate::process::table;
 use crate::sched::multi_scheduling;
+use crate::sched::order;
 use crate::sched::own::Thread;
 use crate::sched::queues::Rest;
 use crate::sched::{self, DIRTY_CPU, DIRTY_IO, Dirty, MAX_SCHEDULERS, QUEUES, STOPPED, THREADS};
@@ -27,9 +29,8 @@ pub trait Engine: 'static {
     unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit;
 }
 
-/// Reductions after which a scheduler looks whether timers are due, and what it counts for taking a process.
+/// Reductions after which a scheduler looks whether timers are due.
 const REDUCTIONS_PER_POLL: i64 = slice::SLICE;
-const REDUCTIONS_PER_PICK: i64 = 100;
 
 /// Looks for work, of about a microsecond each, before a scheduler sleeps: to sleep and to be woken costs both sides more than
 /// some of these, and processes that end soon leave their makers' schedulers idle all the time.
@@ -39,7 +40,7 @@ const LOOKS: u32 = 12;
 /// takes longer to come.
 const VAIN: u32 = 16;
 
-/// Of so many rests of a scheduler that looks seldom one has all its looks.
+/// A scheduler that looks seldom has all its looks in one of so many rests.
 const SELDOM: u32 = 8;
 
 /// Looks, in vain, at the only process of another scheduler before it is left to that.
@@ -67,9 +68,10 @@ impl Vain {
 /// timers, which is brought up to date, as `vain` is.
 fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
     let q = &*QUEUES;
-    *used += REDUCTIONS_PER_PICK;
+    *used += order::PICK;
     let mut rounds = ROUNDS;
     let mut rested = false;
+    let mut glanced = None;
     let cell = loop {
         if STOPPED.load(Ordering::Relaxed) {
             q.retire(i);
@@ -83,11 +85,10 @@ fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
             break c;
         }
         // A moment of looking costs less than to sleep and be woken.
-        let mut glanced = None;
         if i < q.online() {
             let mut found = None;
             for _ in 0..vain.looks() {
-                glanced = q.glance(i);
+                glanced = q.glance(i, glanced);
                 for _ in 0..64 {
                     std::hint::spin_loop();
                 }
@@ -125,7 +126,12 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
         scheduler: work::<E>,
         own: own::<E>,
     });
+    if crate::os::single::on() {
+        sched::set_online(1);
+        alone::run::<E>();
+    }
     sched::set_online(n);
+    lent::begin();
     for i in 0..dirty_cpu.max(1) {
         start_dirty::<E>(&DIRTY_CPU, msacc::Kind::DirtyCpu, format!("dcpu{}", i + 1));
     }
@@ -192,8 +198,11 @@ fn work<E: Engine>(i: usize) {
             let rests = &QUEUES.hooks.rests[i];
             if on { rests.begin() } else { rests.end() }
         });
+        sched::begin_slice(i);
         // SAFETY: the cell was in a run queue.
-        used += unsafe { slice::normal::<E>(&mut cx, table().cell(cell)) };
+        let ran = unsafe { slice::normal::<E>(&mut cx, table().cell(cell)) };
+        sched::end_slice(i, ran);
+        used += ran;
         later::work();
     }
 }

@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 /// Reductions in a time slice.
-pub const SLICE: i64 = 4000;
+pub const SLICE: i64 = sched::order::SLICE;
 
 /// Runs a process that was taken from a run queue, on a scheduler. Gives the reductions that it used.
 ///

@@ -5,6 +5,7 @@
 //! * gives the memory behind free process cells back to the system after many processes have ended, and that of freed
 //!   heaps which was not used again, and has the C library give back what it holds free;
 //! * tells the memory of heaps whether processes are a crowd;
+//! * has others take what waits for a scheduler that is in a native since the round before;
 //! * sees whether the processors that may be used have changed, and follows, unless the program has said how many
 //!   schedulers it wants.
 
@@ -67,6 +68,8 @@ struct Seen {
     /// Bytes given back by compaction since then.
     compacted: usize,
     processors: u32,
+    /// For [`sched::rescue`].
+    picks: Vec<usize>,
 }
 
 fn serve() {
@@ -88,6 +91,7 @@ fn serve() {
         rest_if_stopped();
         let _state = msacc::within(State::Aux);
         let begun = Instant::now();
+        sched::rescue(&mut seen.picks);
         let switches = context_switches();
         let quiet = reductions() - seen.reductions < QUIET_REDUCTIONS;
         seen.reductions = reductions();

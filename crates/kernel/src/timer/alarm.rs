@@ -13,7 +13,7 @@ pub(crate) const NEVER: u64 = u64::MAX;
 pub(crate) struct Alarm(pub AtomicU64);
 
 impl Alarm {
-    /// Of a thread that has not begun to look: all ring.
+    /// The time of a thread that has not begun to look: all ring.
     pub(crate) const UNSET: u64 = 0;
     /// The thread is about to look at all places.
     pub(crate) fn looking(&self) {
@@ -42,7 +42,7 @@ impl Alarm {
 pub(crate) struct Due(AtomicU64);
 
 impl Due {
-    /// Of an empty place.
+    /// The alarm of an empty place.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Due {
         Due(AtomicU64::new(NEVER))

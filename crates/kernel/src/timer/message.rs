@@ -23,7 +23,7 @@ pub struct Fired {
     /// A local pid or an atom.
     pub to: Term,
     pub message: Message,
-    /// Of the timer's reference.
+    /// The numbers of the timer's reference.
     pub numbers: RefNumbers,
     /// The message is `{timeout, Reference, Message}`.
     pub wrapped: bool,

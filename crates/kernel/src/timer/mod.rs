@@ -25,7 +25,8 @@ use crate::clock;
 use crate::process::table::MAX_PROCESSES;
 use crate::sync::AtomicU64;
 use crate::sync::{Mutex, MutexGuard};
-use alarm::{Alarm, Due, NEVER};
+pub(crate) use alarm::NEVER;
+use alarm::{Alarm, Due};
 use std::sync::OnceLock;
 use std::time::Duration;
 use wheel::{Node, Nodes, Wheel};
@@ -81,6 +82,9 @@ fn service() -> &'static std::thread::Thread {
 
 /// Starts the service. The first timer does it otherwise.
 pub fn start() {
+    if crate::os::single::on() {
+        return;
+    }
     service();
 }
 
@@ -105,13 +109,13 @@ fn serve() {
 /// Makes sure that somebody looks at tick `deadline`. Called after the timer is in its wheel, without locks.
 #[inline]
 pub(crate) fn notify(deadline: u64) {
-    if ALARM.must_ring(deadline) {
+    if ALARM.must_ring(deadline) && !crate::os::single::on() {
         service().unpark();
     }
 }
 
 /// Fires what is due; the tick at which there is more to do.
-fn run_due() -> u64 {
+pub(crate) fn run_due() -> u64 {
     let now = now_tick();
     let mut next = NEVER;
     for shard in receive_timers() {

@@ -34,7 +34,7 @@ pub(crate) struct Emitter {
     pub too_large: bool,
     /// Whether an instruction has operands that its row has no variant for: the module is refused.
     pub unfit: bool,
-    /// What is known of registers that instructions read; sorted by offset.
+    /// Facts about registers that instructions read; sorted by offset.
     pub facts: Vec<Fact>,
     /// The registers that the generic instruction in hand reads and something is known of, with the indices of their types.
     pub typed: Vec<(Arg, u16)>,
@@ -142,6 +142,9 @@ impl Emitter {
     /// unless the first writes them.
     fn keep_facts(&mut self, start: u32, first: (Op, &[Arg])) {
         self.typed.retain(|&(r, _)| !writes(first.0, first.1, r));
+        if self.facts.last().is_none_or(|f| f.at <= start) {
+            return;
+        }
         let from = self.facts.partition_point(|f| f.at <= start);
         let moved = self.facts.split_off(from);
         for f in moved {

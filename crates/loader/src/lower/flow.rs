@@ -51,7 +51,7 @@ const MAKE_NOTHING: &[&str] = &[
 #[derive(Clone, Copy, PartialEq)]
 struct Set<const W: usize>([u64; W]);
 
-/// Of all registers that there are; and of those of nearly all functions.
+/// Words for all registers that there are; and for those of nearly all functions.
 const ALL: usize = 16;
 const FEW: usize = 1;
 /// Where no number in a function is as large, no register is beyond those of [`FEW`]: what is passed to handlers, and the like, comes
@@ -197,7 +197,7 @@ fn bad<T>(what: &'static str) -> Result<T, LoadError> {
     Err(Fault::Flow(what).into())
 }
 
-/// What is kept from one function to the next.
+/// Memory that is kept from one function to the next.
 #[derive(Default)]
 pub(super) struct Kept {
     few: AtLabels<FEW>,
@@ -251,7 +251,7 @@ fn has_few(code: &GenericCode, f: &Function) -> bool {
             .all(instr)
 }
 
-/// What holds at a label of a function, whatever way led there.
+/// The state at a label of a function, whatever way led there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AtLabel {
     pub label: u32,

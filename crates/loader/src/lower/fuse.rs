@@ -3,51 +3,53 @@
 //! Only neighbours with no label between them are fused, so nothing can jump to the second.
 
 use super::emit::Arg;
-use purlin_isa::codec::part_operand;
+use purlin_isa::codec::{MOST_OPERANDS, part_operands};
 use purlin_isa::contract::{Part, PartArg, join_of, joins};
 use purlin_isa::ops::{Form, Kind, Op};
 
 /// The op that does `a` and then `b`, if there is one.
+#[inline]
 pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
-    let mut all = joins(a.0).filter(|j| j.second == b.0);
-    all.find_map(|j| {
-        let operands = bound(j.whole, a, b)?;
-        is_allowed(j.whole, &operands).then_some((j.whole, operands))
-    })
+    let whole = joins(a.0).iter().find(|j| j.second == b.0)?.whole;
+    let operands = bound(whole, a, b)?;
+    is_allowed(whole, &operands).then_some((whole, operands))
 }
+
+/// Operands of an op as far as its parts have told.
+type Told = [Option<Arg>; MOST_OPERANDS];
 
 /// The operands of `whole` which make its parts those of `a` and `b`.
 fn bound(whole: Op, a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<Vec<Arg>> {
     let row = whole.row();
-    let mut out = vec![None; row.operands.len()];
+    let mut out = [None; MOST_OPERANDS];
     let mut parts = row.contract.parts.iter();
     for (op, operands) in [a, b] {
         let own = op.row().contract.parts;
         if own.is_empty() {
-            bind(parts.next()?, operands.iter().copied(), &mut out)?;
+            bind(parts.next()?, operands, &mut out)?;
         }
         for p in own {
-            let kinds = p.op.row().operands.iter();
-            let values = p.args.iter().zip(kinds);
-            let values = values.map(|(&a, o)| part_operand(a, o.kind, operands));
-            bind(parts.next()?, values, &mut out)?;
+            bind(parts.next()?, &part_operands(p, operands), &mut out)?;
         }
     }
-    let kinds = row.operands.iter().map(|o| o.kind);
-    out.iter()
-        .zip(kinds)
-        .map(|(v, kind)| match v {
-            Some(v) => fitting(*v, kind),
-            // A label that no part has.
-            None if kind == Kind::Label => Some(Arg::NO_LABEL),
-            None => None,
-        })
-        .collect()
+    finished(whole, &out)
+}
+
+/// What was told, as operands of that op.
+fn finished(op: Op, told: &Told) -> Option<Vec<Arg>> {
+    let kinds = op.row().operands.iter().map(|o| o.kind);
+    let operand = |(v, kind): (&Option<Arg>, Kind)| match v {
+        Some(v) => fitting(*v, kind),
+        // A label that no part has.
+        None if kind == Kind::Label => Some(Arg::NO_LABEL),
+        None => None,
+    };
+    told.iter().zip(kinds).map(operand).collect()
 }
 
 /// Notes what a part with those operands says of the operands of the whole. `None`: they don't fit.
-fn bind(part: &Part, operands: impl Iterator<Item = Arg>, out: &mut [Option<Arg>]) -> Option<()> {
-    for (&a, v) in part.args.iter().zip(operands) {
+fn bind(part: &Part, operands: &[Arg], out: &mut Told) -> Option<()> {
+    for (&a, &v) in part.args.iter().zip(operands) {
         let (at, v) = match a {
             PartArg::Operand(i) => (i, v),
             PartArg::Plus(i, n) => (i, Arg::N(v.word().checked_sub(u64::from(n))?)),
@@ -80,7 +82,7 @@ fn is_allowed(whole: Op, operands: &[Arg]) -> bool {
         (Op::AllocateMove | Op::AllocateGetList, [_, _, src, ..]) => matches!(src, Arg::X(_)),
         (Op::IsInRange, &[_, _, least, most]) => [least, most]
             .iter()
-            .all(|v| v.word() & 15 == purlin_term::word::TAG_SMALL),
+            .all(|v| purlin_term::word::is_small_word(v.word())),
         (Op::BsContextPosition, [context, position, ..]) => context != position,
         (Op::GetTupleElements2, [src, _, dst, _]) => src != dst,
         _ => true,
@@ -94,28 +96,25 @@ type Split = (Op, Vec<Arg>);
 /// x0.
 pub(super) fn split(a: Op, args: &[Arg], next: Op) -> Option<(Split, Split)> {
     let parts = a.row().contract.parts;
-    let takes_x0 = |j: &purlin_isa::contract::Join| {
-        j.second == next && j.whole.row().contract.parts[0].args[1] == PartArg::X(0)
-    };
-    let last = parts.last().filter(|p| p.op == Op::Move)?;
-    joins(Op::Move).find(|j| takes_x0(j))?;
+    let (last, rest) = parts.split_last()?;
+    if last.op != Op::Move {
+        return None;
+    }
+    let with_move = joins(Op::Move).iter().find(|j| j.second == next)?.whole;
+    if with_move.row().contract.parts[0].args[1] != PartArg::X(0) {
+        return None;
+    }
     let before = join_of(a, Op::Move)?.first;
-    let of = |p: &Part| {
-        let all = p.args.iter().zip(p.op.row().operands);
-        all.map(|(&a, o)| part_operand(a, o.kind, args))
-            .collect::<Vec<Arg>>()
-    };
-    let rest = &parts[..parts.len() - 1];
-    let row = before.row();
-    let operands = match row.is_fused() {
-        false => of(&rest[0]),
-        true => {
-            let mut out = vec![None; row.operands.len()];
-            for (own, p) in row.contract.parts.iter().zip(rest) {
-                bind(own, of(p).into_iter(), &mut out)?;
+    let operands = match (before.row().contract.parts, rest) {
+        ([], [one]) => part_operands(one, args).to_vec(),
+        (own, rest) => {
+            let mut out = [None; MOST_OPERANDS];
+            for (own, p) in own.iter().zip(rest) {
+                bind(own, &part_operands(p, args), &mut out)?;
             }
-            out.into_iter().collect::<Option<Vec<Arg>>>()?
+            finished(before, &out)?
         }
     };
-    Some(((before, operands), (Op::Move, of(last))))
+    let moved = part_operands(last, args).to_vec();
+    Some(((before, operands), (Op::Move, moved)))
 }

@@ -18,6 +18,7 @@ pub use flow::{AtLabel, states};
 use purlin_isa::genops::{self as g};
 use purlin_isa::ops::{COMPARISONS, NO_LIVE, Op};
 use purlin_isa::types::{Fact, Type};
+use purlin_term::word::{SMALL_SHIFT, is_immed_word, is_small_word};
 use std::collections::HashSet;
 
 /// An imported function, as the runtime knows it.
@@ -135,7 +136,7 @@ pub struct Lowered {
     pub labels: Vec<u32>,
     /// From this offset on, that item of the line table; sorted by offset.
     pub lines: Vec<(u32, u32)>,
-    /// What is known of registers that instructions read; sorted by offset.
+    /// Facts about registers that instructions read; sorted by offset.
     pub facts: Vec<Fact>,
     /// The types that facts name; empty if there are none.
     pub types: Vec<Type>,
@@ -395,21 +396,27 @@ impl Lower<'_> {
         if self.types.is_empty() {
             return;
         }
-        let code = self.code;
-        for o in a.iter().flat_map(|o| match o {
-            Operand::List { .. } => code.list(*o),
-            o => std::slice::from_ref(o),
-        }) {
-            let (register, of) = match *o {
-                Operand::TypedX(n, t) => (Arg::X(n), t),
-                Operand::TypedY(n, t) => (Arg::Y(n), t),
-                _ => continue,
-            };
-            if let Ok(index) = u16::try_from(of)
-                && self.types.get(of as usize).is_some_and(|t| !t.is_any())
-            {
-                self.e.typed.push((register, index));
+        for o in a {
+            self.note_type(*o);
+            if let Operand::List { .. } = o {
+                let code = self.code;
+                for m in code.list(*o) {
+                    self.note_type(*m);
+                }
             }
+        }
+    }
+    #[inline]
+    fn note_type(&mut self, o: Operand) {
+        let (register, of) = match o {
+            Operand::TypedX(n, t) => (Arg::X(n), t),
+            Operand::TypedY(n, t) => (Arg::Y(n), t),
+            _ => return,
+        };
+        if let Ok(index) = u16::try_from(of)
+            && self.types.get(of as usize).is_some_and(|t| !t.is_any())
+        {
+            self.e.typed.push((register, index));
         }
     }
 
@@ -907,10 +914,10 @@ impl Lower<'_> {
     fn exact(&mut self, op: Op, immed: Op, a: &[Operand]) {
         let (x, y) = (self.s(a[1]), self.s(a[2]));
         match (x, y) {
-            (Arg::X(_) | Arg::Y(_), Arg::C(w)) if w & 3 == 3 => {
+            (Arg::X(_) | Arg::Y(_), Arg::C(w)) if is_immed_word(w) => {
                 self.e.op(immed, &[self.label(a[0]), x, Arg::N(w)])
             }
-            (Arg::C(w), Arg::X(_) | Arg::Y(_)) if w & 3 == 3 => {
+            (Arg::C(w), Arg::X(_) | Arg::Y(_)) if is_immed_word(w) => {
                 self.e.op(immed, &[self.label(a[0]), y, Arg::N(w)])
             }
             _ => self.e.op(op, &[self.label(a[0]), x, y]),
@@ -979,7 +986,7 @@ impl Lower<'_> {
     fn shortcut(&mut self, f: u32, v: &[Arg], d: Arg) {
         let reg = |a: Arg| matches!(a, Arg::X(_) | Arg::Y(_));
         match (self.file.atom(f), v) {
-            ("element", &[Arg::C(n), t]) if reg(t) && n & 15 == purlin_term::word::TAG_SMALL => {
+            ("element", &[Arg::C(n), t]) if reg(t) && is_small_word(n) => {
                 let i = (n as i64) >> 4;
                 if (1..8000).contains(&i) {
                     self.e.op(Op::FastElement, &[t, count(i as u32 * 8), d]);
@@ -1050,7 +1057,7 @@ impl Lower<'_> {
             pairs.push((self.s(p[0]).word(), self.label(p[1])));
         }
         // As in stock the first of two equal values wins.
-        if pairs.iter().any(|p| p.0 & 3 != 3) {
+        if pairs.iter().any(|p| !is_immed_word(p.0)) {
             let mut seen = HashSet::new();
             pairs.retain(|p| seen.insert(p.0));
             let s = self.s(a[0]);
@@ -1065,9 +1072,9 @@ impl Lower<'_> {
         pairs.sort_by_key(|p| p.0);
         pairs.dedup_by_key(|p| p.0);
         let r = self.r(a[0]);
-        let smalls = pairs.iter().all(|p| p.0 & 15 == 15);
+        let smalls = pairs.iter().all(|p| is_small_word(p.0));
         if smalls && pairs.len() >= 3 {
-            let vs: Vec<i64> = pairs.iter().map(|p| (p.0 as i64) >> 4).collect();
+            let vs: Vec<i64> = pairs.iter().map(|p| (p.0 as i64) >> SMALL_SHIFT).collect();
             let (lo, hi) = vs
                 .iter()
                 .fold((i64::MAX, i64::MIN), |(l, h), &v| (l.min(v), h.max(v)));

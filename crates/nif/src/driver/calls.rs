@@ -25,6 +25,9 @@ fn done(r: Option<()>) -> c_int {
 }
 
 /// Bytes of C code.
+///
+/// # Safety
+/// There are `n` bytes at `p`, which stay for `'a`.
 unsafe fn bytes<'a>(p: *const c_char, n: usize) -> &'a [u8] {
     crate::terms::slice(p as *const u8, n)
 }
@@ -110,6 +113,8 @@ fn queued(h: Handle, f: impl FnOnce(&mut Queue) -> Option<usize>) -> Option<usiz
     Some(left)
 }
 
+/// # Safety
+/// `h` is what the driver knows a port by.
 unsafe fn add(h: Handle, part: Option<Part>, front: bool) -> c_int {
     done(of_handle(h).and_then(|p| {
         p.state().queue.push(part?, front);
@@ -117,6 +122,8 @@ unsafe fn add(h: Handle, part: Option<Part>, front: bool) -> c_int {
     }))
 }
 
+/// # Safety
+/// `h` is what the driver knows a port by, and `v` a vector of a driver, whose blocks are counted.
 unsafe fn add_all(h: Handle, v: *mut IoVec, skip: usize, front: bool) -> c_int {
     done(of_handle(h).and_then(|p| {
         let mut parts = Queue::parts_of(v, skip, false)?;
@@ -130,7 +137,7 @@ unsafe fn add_all(h: Handle, v: *mut IoVec, skip: usize, front: bool) -> c_int {
 }
 
 thread_local! {
-    /// Of its time slice so many per cent were told to be used up.
+    /// The share of its time slice, in per cent, that was told to be used up.
     static CONSUMED: Cell<(Handle, i32)> = const { Cell::new((0, 0)) };
 }
 

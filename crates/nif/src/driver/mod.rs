@@ -15,7 +15,7 @@ mod shared;
 mod table;
 mod terms;
 
-pub use port::{watched_by, watched_down};
+pub(crate) use port::{watched_by, watched_down};
 pub use table::owner_exit;
 
 /// Functions that drivers find by their names.

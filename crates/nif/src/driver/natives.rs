@@ -1,7 +1,7 @@
 //! Natives of module `erl_ddll`.
 
 use super::table::{self, Failure, Status, Tie};
-use purlin_io::port::driver;
+use purlin_io::port::drivers;
 use purlin_kernel::cx::{BifResult, Cx, Fail};
 use purlin_kernel::filename;
 use purlin_native::{bifs, ids, lazy_atoms};
@@ -45,7 +45,7 @@ fn name_arg(t: Term) -> Result<Vec<u8>, Fail> {
 }
 
 fn is_builtin(name: &[u8]) -> bool {
-    driver::names().any(|n| n.as_bytes() == name)
+    drivers::names().any(|n| n.as_bytes() == name)
 }
 
 /// How much is waited for: the driver's ports, or other processes too.
@@ -277,7 +277,7 @@ fn loaded_drivers_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     for n in table::names() {
         names.push(cx.byte_list(&n, NIL));
     }
-    names.extend(driver::names().map(|n| cx.string(n)));
+    names.extend(drivers::names().map(|n| cx.string(n)));
     let list = cx.list_tail(&names, NIL);
     Ok(cx.ok(list))
 }

@@ -34,10 +34,15 @@ unsafe impl Send for Job {}
 
 impl Job {
     /// Does it, and has the port told.
+    ///
+    /// # Safety
+    /// The data is what the driver has handed over with the function, once.
     unsafe fn run(self) {
         (self.invoke)(self.data);
         self.ready();
     }
+    /// # Safety
+    /// As for [`Job::run`].
     unsafe fn ready(self) {
         let told = of_handle(self.port).is_some_and(|p| match p.code.entry.ready_async {
             Some(f) => {

@@ -14,7 +14,7 @@ use super::shared::Shared;
 use crate::abi::Monitor;
 use purlin_io::gather::Gather;
 use purlin_io::port::driver::Reply;
-use purlin_io::port::{Base, Driver, Port, open};
+use purlin_io::port::{Base, Driver, Port, settings};
 use purlin_kernel::signal::{Kind, Signal, send};
 use purlin_kernel::timer::TimerId;
 use purlin_kernel::{events, later, poll, process, timer};
@@ -127,9 +127,9 @@ pub fn all_of(code: &Arc<Code>) -> Vec<Arc<CPort>> {
 pub fn start(
     code: Arc<Code>,
     base: &mut Base,
-    o: &open::Options,
+    o: &settings::Options,
     command: &[u8],
-) -> Result<Box<dyn Driver>, open::Error> {
+) -> Result<Box<dyn Driver>, settings::Error> {
     let p = CPort::new(code, std::ptr::null_mut());
     p.enter(base);
     // Input that it delivers before it has started is a list.
@@ -151,9 +151,9 @@ pub fn start(
     p.state().port_flags = c_int::from(o.binary) * super::abi::BINARY
         + c_int::from(o.line_bytes > 0) * super::abi::LINE;
     let error = match data as isize {
-        -1 => Some(open::Error::General),
-        -2 => Some(open::Error::Errno(errno)),
-        -3 => Some(open::Error::BadArg),
+        -1 => Some(settings::Error::General),
+        -2 => Some(settings::Error::Errno(errno)),
+        -3 => Some(settings::Error::BadArg),
         _ => None,
     };
     if let Some(e) = error {
@@ -165,6 +165,9 @@ pub fn start(
 }
 
 /// Where the number of the system's last error is.
+///
+/// # Safety
+/// None: the place is this thread's own. The caller writes to it before the thread goes on to anything else.
 unsafe fn errno() -> *mut c_int {
     #[cfg(target_os = "linux")]
     return libc::__errno_location();

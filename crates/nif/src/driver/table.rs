@@ -11,7 +11,7 @@ use super::abi::{Entry, MAJOR, MARKER, MINOR, OLDEST};
 use super::code::Code;
 use super::port;
 use crate::terms::c_bytes;
-use purlin_io::port::{Base, Driver, End, driver, open};
+use purlin_io::port::{Base, Driver, End, driver, drivers, settings};
 use purlin_kernel::{later, signal};
 use purlin_native::lazy_atoms;
 use purlin_term::sync::{Mutex, MutexGuard};
@@ -141,7 +141,7 @@ pub enum Tie {
 struct User {
     pid: Term,
     tie: Tie,
-    /// Of those who wait: the numbers of their references.
+    /// The numbers of the reference of a process that waits.
     reference: [u32; 3],
     /// It doesn't keep the driver any more, which is being loaded anew.
     lets_go: bool,
@@ -333,7 +333,11 @@ pub fn name_atom(name: &[u8]) -> Term {
 fn open_code(path: &[u8], name: &[u8]) -> Result<Arc<Code>, Failure> {
     let mut file = path.to_vec();
     file.extend_from_slice(b".so");
-    let file = CString::new(file).map_err(|_| Failure::BadName)?;
+    let own = purlin_io::inside::system_path(&file);
+    let file = match own {
+        Some(Ok(own)) => own,
+        _ => CString::new(file).map_err(|_| Failure::BadName)?,
+    };
     // SAFETY: a string; what the file does as it is opened is its own business.
     let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW) };
     if handle.is_null() {
@@ -351,6 +355,8 @@ fn open_code(path: &[u8], name: &[u8]) -> Result<Arc<Code>, Failure> {
     }
 }
 
+/// # Safety
+/// `handle` is a library that is open, and stays so.
 unsafe fn entry_of(handle: *mut c_void, name: &[u8]) -> Result<Entry, Failure> {
     let init = libc::dlsym(handle, c"driver_init".as_ptr());
     if init.is_null() {
@@ -378,7 +384,7 @@ fn begin() {
     ONCE.call_once(|| {
         crate::all_exported();
         crate::fault::watch();
-        driver::set_loaded(starter);
+        drivers::set_loaded(starter);
     });
 }
 
@@ -412,13 +418,13 @@ fn starter(command: &[u8]) -> Option<driver::Starter> {
     let code = Opened(Some(l.code.clone()));
     Some(Box::new(
         move |base: &mut Base,
-              o: &open::Options,
+              o: &settings::Options,
               line: &[u8]|
-              -> Result<Box<dyn Driver>, open::Error> {
+              -> Result<Box<dyn Driver>, settings::Error> {
             let mut code = code;
             match code.0.take() {
                 Some(c) => port::start(c, base, o, line),
-                None => Err(open::Error::General),
+                None => Err(settings::Error::General),
             }
         },
     ))

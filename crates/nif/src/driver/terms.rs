@@ -24,6 +24,9 @@ impl Words<'_> {
         usize::try_from(self.next()?).ok()
     }
     /// An address and a length.
+    ///
+    /// # Safety
+    /// The words are what a driver sends: where they have an address, as many bytes are there.
     unsafe fn bytes(&mut self) -> Option<&'static [u8]> {
         let p = self.next()? as *const u8;
         let n = self.count()?;
@@ -38,6 +41,9 @@ fn top(stack: &mut Vec<Term>, n: usize) -> Option<Vec<Term>> {
 }
 
 /// Makes the term that the words describe, each kind behind its number. None: they describe none.
+///
+/// # Safety
+/// The words are what a driver sends: the addresses in them lead to what their kinds say.
 unsafe fn build(words: &[u64], a: &mut Fragment) -> Option<Term> {
     let mut w = Words(words.iter());
     let mut stack: Vec<Term> = Vec::new();
@@ -111,6 +117,9 @@ unsafe fn build(words: &[u64], a: &mut Fragment) -> Option<Term> {
 }
 
 /// 1: the message is sent; 0: nobody is there; -1: the words describe no term.
+///
+/// # Safety
+/// `words` are `n` words of a driver, as for [`build`].
 unsafe fn send(p: Option<Arc<CPort>>, to: Option<Term>, words: *const u64, n: c_int) -> c_int {
     let mut f = Fragment::new();
     let words = slice(words, n.max(0) as usize);

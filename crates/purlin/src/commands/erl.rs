@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use purlin_runtime::io::inside::ROOT;
 use purlin_runtime::options::erlexec::Environment;
 use purlin_runtime::options::{CpuCounts, EmulatorOptions, OtpInstall, Request, parse_erl};
 
@@ -83,8 +84,22 @@ fn under(
     }
 }
 
+/// The name by which tools that list processes know an emulator, by whatever name it was started: `erl`, `erlexec`, `purlin`.
+/// It isn't `beam.smp`, so that one can tell.
+fn be_called_purlin() {
+    // SAFETY: a text that ends; the call has no other effect.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, c"purlin".as_ptr());
+    }
+}
+
 fn start_emulator(mut options: EmulatorOptions) -> ! {
-    keep_shims_first(&mut options);
+    be_called_purlin();
+    // What lies in this very executable needs no folder, and starts no other emulator.
+    if options.otp.root != Path::new(ROOT) {
+        keep_shims_first(&mut options);
+    }
     if options.announce {
         let program = Path::new(&options.bindir).join("beam.smp");
         let mut text = b"Executing: ".to_vec();

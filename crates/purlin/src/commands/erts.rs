@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use purlin_runtime::options::OtpInstall;
@@ -14,8 +15,30 @@ use purlin_runtime::options::otp::{PRELOADED, VERSION_FILE};
 use crate::context::Context;
 use crate::failure::{Failure, SYSTEM, USAGE, reason};
 
-/// Programs that start an emulator: Purlin by another name.
+/// Programs that start an emulator: Purlin, and a script for it.
 const STARTERS: [&str; 2] = ["erlexec", "erl"];
+
+/// A script and no link: who copies a release follows links, and would have the program twice.
+const LAUNCHER: &str = "#!/bin/sh
+self=$0
+while [ -h \"$self\" ]; do
+  to=$(readlink \"$self\")
+  case $to in
+    /*) self=$to ;;
+    *) self=${self%/*}/$to ;;
+  esac
+done
+case $self in
+  */*) self=${self%/*} ;;
+  *) self=. ;;
+esac
+BINDIR=$(cd \"$self\" && pwd -P) || exit 1
+ROOTDIR=${BINDIR%/*/bin}
+EMU=beam
+PROGNAME=${0##*/}
+export BINDIR ROOTDIR EMU PROGNAME
+exec \"$BINDIR/erlexec\" ${1+\"$@\"}
+";
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let [dir] = args else {
@@ -59,7 +82,18 @@ fn fill(bin: &Path, otp: &OtpInstall) -> io::Result<()> {
         }
     }
     fs::write(bin.join(VERSION_FILE), format!("{}\n", otp.version))?;
-    let own = crate::linker::executable()?;
-    fs::copy(own, bin.join(STARTERS[0]))?;
-    std::os::unix::fs::symlink(STARTERS[0], bin.join(STARTERS[1]))
+    write_program(&bin.join(STARTERS[0]), &own_program()?)?;
+    fs::write(bin.join(STARTERS[1]), LAUNCHER)?;
+    fs::set_permissions(bin.join(STARTERS[1]), fs::Permissions::from_mode(0o755))
+}
+
+/// This very program, without what only a debugger reads.
+pub fn own_program() -> io::Result<Vec<u8>> {
+    let file = fs::read(crate::linker::executable()?)?;
+    Ok(crate::elf::stripped(&file).unwrap_or(file))
+}
+
+fn write_program(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(path, bytes)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }

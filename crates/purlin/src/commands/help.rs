@@ -3,26 +3,60 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-use purlin_runtime::options::flags::{FLAGS, OTHER_FLAGS};
+use purlin_diagnostics::explain::socket;
 
-use super::{COMMANDS, print};
+use super::table::{COMMANDS, ENVIRONMENT, GLOBAL, emulator_flags};
+use super::{manual, print, shells};
 use crate::context::Context;
 use crate::failure::{Failure, MEANINGS, USAGE};
+use crate::observe::target::command_line;
+
+/// Columns before an explanation, and letters of a line of them.
+const COLUMN: usize = 34;
+const WIDTH: usize = 97;
+
+/// What can be asked for, besides the names of commands.
+pub static TOPICS: &[(&str, &str, fn() -> String)] = &[
+    ("erl", "the flags of erl", flags_of_erl),
+    (
+        "processes",
+        "what explain and observe can ask: process numbers and command lines",
+        processes,
+    ),
+    ("man", "the manual page", manual::page),
+    ("bash", "completions for bash", shells::bash),
+    ("zsh", "completions for zsh", shells::zsh),
+    ("fish", "completions for fish", shells::fish),
+];
 
 pub fn help(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
-    match args {
-        [] => print(&general()),
-        [topic] if topic == "erl" => print(&flags_of_erl()),
-        [topic, ..] => {
-            let topic = topic.to_string_lossy();
-            if COMMANDS.iter().any(|row| row.name == topic) {
-                return print(&general());
+    let Some(topic) = args.first() else {
+        return print(&general());
+    };
+    if let Some((_, _, text)) = TOPICS.iter().find(|row| topic == row.0) {
+        return print(&text());
+    }
+    let topic = topic.to_string_lossy();
+    match COMMANDS.iter().find(|row| row.name == topic) {
+        Some(row) if row.options.is_empty() => print(&general()),
+        Some(row) => {
+            let mut text = format!(
+                "Usage: purlin {} [OPTIONS] {}\n\n{}\n\nOptions:\n",
+                row.name, row.arguments, row.doc
+            );
+            for option in row.options {
+                entry(
+                    &mut text,
+                    format!("{} {}", option.name, option.argument).trim_end(),
+                    option.doc,
+                );
             }
-            Err(Failure::new(
-                USAGE,
-                format!("purlin: there is no help on '{topic}'; try: purlin help"),
-            ))
+            print(&text)
         }
+        None => Err(Failure::new(
+            USAGE,
+            format!("purlin: there is no help on '{topic}'; try: purlin help"),
+        )),
     }
 }
 
@@ -42,38 +76,74 @@ pub fn version(context: &Context, _args: &[OsString]) -> Result<u8, Failure> {
     print(&text)
 }
 
+/// A word and its explanation, which is broken between words.
+fn entry(text: &mut String, word: &str, explanation: &str) {
+    let mut line = format!("  {word:<width$}", width = COLUMN - 2);
+    if line.chars().count() > COLUMN {
+        line.push(' ');
+    }
+    for (at, word) in explanation.split(' ').enumerate() {
+        if at > 0 && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = writeln!(text, "{line}");
+            line = " ".repeat(COLUMN) + " ";
+        } else if at > 0 || line.chars().count() == COLUMN {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    let _ = writeln!(text, "{line}");
+}
+
 fn general() -> String {
     let mut text = String::from(
         "Purlin runs the Erlang/OTP and Elixir that are installed, on a runtime of its own.\n\n\
          Usage: purlin [--otp-root DIR] COMMAND …\n\nCommands:\n",
     );
     for row in COMMANDS {
-        let _ = writeln!(
-            text,
-            "  {:<32} {}",
-            format!("{} {}", row.name, row.arguments),
-            row.doc
+        entry(
+            &mut text,
+            &format!("{} {}", row.name, row.arguments),
+            row.doc,
         );
     }
+    text.push_str(RUN);
+    text.push_str("\nOptions:\n");
+    for row in GLOBAL {
+        entry(
+            &mut text,
+            format!("{} {}", row.name, row.argument).trim_end(),
+            row.doc,
+        );
+    }
+    text.push_str("\nEnvironment:\n");
+    for (name, doc) in ENVIRONMENT {
+        entry(&mut text, name, doc);
+    }
     text.push_str(
-        "\nrun starts main/1 (with the arguments), else main/0, else start/0 of an Erlang or Elixir\n\
-         module; an .exs file is run from top to bottom, and an .ex file that has none of them too.\n\
-         \nOptions:\n  \
-         --otp-root DIR                   the OTP installation to use\n  \
-         -h, --help                       this text\n  \
-         -V, --version                    versions\n\
-         \nEnvironment:\n  \
-         PURLIN_OTP_ROOT                  like --otp-root, which comes before it; without either, the\n  \
-         \u{20}                                erl on PATH decides, and after it /usr/lib/erlang\n  \
-         PURLIN_EXEC=strict               exec fails if the command started an emulator that is not Purlin\n  \
-         PURLIN_EXEC=quiet                exec doesn't look for one\n  \
-         ERL_AFLAGS ERL_FLAGS ERL_ZFLAGS  flags for erl, before and after those given\n\
-         \nExit status, unless a program chooses its own:\n",
+        "\nHelp on the options of a command: purlin help COMMAND. Other topics of purlin help:\n",
     );
+    for (name, doc, _) in TOPICS {
+        entry(&mut text, name, doc);
+    }
+    text.push_str("\nExit status, unless a program chooses its own:\n");
     for (code, meaning) in MEANINGS {
         let _ = writeln!(text, "  {code:<5} {meaning}");
     }
     text.push_str("\nA link to purlin that is called erl, erlc or escript is that tool.\n");
+    text
+}
+
+/// How `run` starts a program.
+pub const RUN: &str = "
+run starts main/1 (with the arguments), else main/0, else start/0 of an Erlang or Elixir
+module; an .exs file is run from top to bottom, and an .ex file that has none of them too.
+";
+
+fn processes() -> String {
+    let mut text = String::new();
+    for pid in socket::running() {
+        let _ = writeln!(text, "{pid}\t{}", command_line(pid));
+    }
     text
 }
 
@@ -82,15 +152,7 @@ fn flags_of_erl() -> String {
         "Usage: purlin erl [FLAGS]\n\nFlags with - are those of erl(1). Flags with + are for the \
          emulator:\n\n",
     );
-    let rows = FLAGS
-        .iter()
-        .map(|row| (row.name, row.argument, row.doc, row.takes_next));
-    let others = OTHER_FLAGS
-        .iter()
-        .map(|(name, argument, doc)| (*name, *argument, *doc, false));
-    let mut rows: Vec<_> = rows.chain(others).collect();
-    rows.sort_by_key(|(name, ..)| (name.to_lowercase(), *name));
-    for (name, argument, doc, takes_next) in rows {
+    for (name, argument, doc, takes_next) in emulator_flags() {
         let space = if takes_next { " " } else { "" };
         let _ = writeln!(text, "  {:<22} {doc}", format!("+{name}{space}{argument}"));
     }

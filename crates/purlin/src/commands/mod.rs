@@ -2,6 +2,7 @@
 //! unless it turns into another program.
 
 mod bench;
+mod build;
 mod disasm;
 pub mod elixir;
 pub mod erl;
@@ -11,137 +12,18 @@ mod escript;
 mod exec;
 pub mod explain;
 mod help;
+mod manual;
 pub mod measure;
 mod observe;
+mod process;
 mod run;
+mod schedules;
+mod shells;
+pub mod table;
 
-use std::ffi::{OsStr, OsString};
-use std::io::Write;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
-
-use crate::context::Context;
-use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, SYSTEM, reason};
-
-pub struct CommandRow {
-    pub name: &'static str,
-    pub arguments: &'static str,
-    pub doc: &'static str,
-    /// Whether a link of this name to Purlin is this command.
-    pub stock: bool,
-    pub run: fn(&Context, &[OsString]) -> Result<u8, Failure>,
-}
-
-const fn own(
-    name: &'static str,
-    arguments: &'static str,
-    doc: &'static str,
-    run: fn(&Context, &[OsString]) -> Result<u8, Failure>,
-) -> CommandRow {
-    CommandRow {
-        name,
-        arguments,
-        doc,
-        stock: false,
-        run,
-    }
-}
-
-const fn stock(
-    name: &'static str,
-    arguments: &'static str,
-    doc: &'static str,
-    run: fn(&Context, &[OsString]) -> Result<u8, Failure>,
-) -> CommandRow {
-    CommandRow {
-        name,
-        arguments,
-        doc,
-        stock: true,
-        run,
-    }
-}
-
-pub static COMMANDS: &[CommandRow] = &[
-    own(
-        "run",
-        "FILE [ARGS]",
-        "run a program: .exs .ex .erl .escript .beam",
-        run::run,
-    ),
-    stock("erl", "[FLAGS]", "the Erlang shell and emulator", erl::run),
-    stock("erlc", "[OPTIONS] FILES", "the Erlang compiler", erlc::run),
-    stock(
-        "escript",
-        "FILE [ARGS]",
-        "run an Erlang script",
-        escript::run,
-    ),
-    own(
-        "elixir",
-        "[OPTIONS] FILE",
-        "run Elixir scripts and code",
-        elixir::elixir,
-    ),
-    own(
-        "elixirc",
-        "[OPTIONS] FILES",
-        "the Elixir compiler",
-        elixir::elixirc,
-    ),
-    own("iex", "[OPTIONS]", "the Elixir shell", elixir::iex),
-    own("mix", "TASK", "the Elixir build tool", elixir::mix),
-    own(
-        "exec",
-        "-- COMMAND [ARGS]",
-        "a command that finds Purlin as its erl, erlc, escript",
-        exec::run,
-    ),
-    own(
-        "erts",
-        "DIR",
-        "a folder for include_erts of mix release and relx",
-        erts::run,
-    ),
-    own(
-        "disasm",
-        "FILE.beam",
-        "show the code in a module file",
-        disasm::run,
-    ),
-    own(
-        "bench",
-        "FILE [ARGS]",
-        "what a program takes, here and on stock in turn",
-        bench::run,
-    ),
-    own(
-        "explain",
-        "PID [TOPIC] | run FILE",
-        "where memory and copies come from, by line",
-        explain::run,
-    ),
-    own(
-        "measure",
-        "-- COMMAND [-- COMMAND]",
-        "what commands take: time, memory, energy",
-        measure::run,
-    ),
-    own(
-        "observe",
-        "[PID]",
-        "a page in the browser about a running program",
-        observe::run,
-    ),
-    own("help", "[erl]", "this text; the flags of erl", help::help),
-    own(
-        "version",
-        "",
-        "version of Purlin, and of the OTP it would use",
-        help::version,
-    ),
-];
+pub use process::{become_program, become_program_named};
+use process::{print, print_bytes};
+pub use table::COMMANDS;
 
 /// The command that `name` is likely a misspelling of.
 pub fn nearest(name: &str) -> Option<&'static str> {
@@ -166,57 +48,6 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     row[a.len()]
-}
-
-/// Writes data to standard output. Nobody need read all of it.
-fn print(text: &str) -> Result<u8, Failure> {
-    print_bytes(text.as_bytes())
-}
-
-fn print_bytes(bytes: &[u8]) -> Result<u8, Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
-            SYSTEM,
-            format!("purlin: cannot write: {}", reason(&error)),
-        )),
-        _ => Ok(0),
-    }
-}
-
-/// Turns this process into `program`, which sees `name` as the one it was called by.
-pub fn become_program_named(
-    program: &Path,
-    name: &OsStr,
-    args: &[OsString],
-    environment: &[(OsString, OsString)],
-) -> Failure {
-    let mut command = Command::new(program);
-    command.arg0(name).args(args).env_clear();
-    command.envs(environment.iter().map(|(name, value)| (name, value)));
-    let error = command.exec();
-    let code = if error.kind() == std::io::ErrorKind::NotFound {
-        NOT_FOUND
-    } else {
-        NOT_EXECUTABLE
-    };
-    Failure::new(
-        code,
-        format!(
-            "purlin: cannot run {}: {}",
-            program.display(),
-            reason(&error)
-        ),
-    )
-}
-
-/// Turns this process into `program`.
-pub fn become_program(
-    program: &Path,
-    args: &[OsString],
-    environment: &[(OsString, OsString)],
-) -> Failure {
-    become_program_named(program, program.as_os_str(), args, environment)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn measured(answer: &Json, measure: &(&str, &[&str], &str)) -> Option<f64> {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Limit {
     Bytes(f64),
-    /// Of growth.
+    /// A limit of growth.
     Percent(f64),
 }
 

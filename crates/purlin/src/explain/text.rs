@@ -99,9 +99,9 @@ pub fn shown(answer: &Json, top: usize) -> String {
     text
 }
 
-/// Of what is copied, made, kept and computed a line is told first that has so much of it.
+/// Least share of copies, allocations, collections or work for a line to lead the report.
 const LEADING_SHARE: f64 = 0.1;
-/// Of waits, one of so much of the time that the program ran.
+/// Least share of the run's time for a wait to lead the report.
 const LEADING_WAIT: f64 = 0.1;
 
 /// The program's own line with the most of each kind, if it has much of it. What comes from starting the system is not among them.

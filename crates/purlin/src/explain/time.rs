@@ -76,6 +76,39 @@ fn waited(kind: &str) -> &str {
     }
 }
 
+/// Marks of the longest bar.
+const BAR: f64 = 40.0;
+
+/// Waits of one kind by their lengths, from the shortest to the longest that there was.
+fn histogram(text: &mut String, total: &Json) {
+    let Some(Json::List(lengths)) = total.get("lengths") else {
+        return;
+    };
+    let n: Vec<f64> = lengths.iter().map(|l| l.number().unwrap_or(0.0)).collect();
+    let (Some(first), Some(last)) = (
+        n.iter().position(|&n| n > 0.0),
+        n.iter().rposition(|&n| n > 0.0),
+    ) else {
+        return;
+    };
+    let (sum, most) = (n.iter().sum::<f64>(), n.iter().copied().fold(0.0, f64::max));
+    for (i, &n) in n.iter().enumerate().take(last + 1).skip(first) {
+        let below = match i + 1 == lengths.len() {
+            true => "longer".to_string(),
+            false => format!("below {}", seconds((1u64 << i) as f64 / 1e6)),
+        };
+        // Whatever there is shows.
+        let bar = (BAR * n / most).ceil() as usize;
+        let row = format!(
+            "    {below:>16} {:>11} {:>5.1}% {}",
+            count(n),
+            100.0 * n / sum,
+            "#".repeat(bar)
+        );
+        line(text, row);
+    }
+}
+
 pub fn latency(text: &mut String, part: &Json, top: usize) {
     let schedulers = number(part, &["schedulers"]);
     line(
@@ -98,6 +131,10 @@ pub fn latency(text: &mut String, part: &Json, top: usize) {
                 ),
             );
         }
+    }
+    if let Some(ready) = part.get("totals").and_then(|t| t.get("ready")) {
+        line(text, "    Ready, until a scheduler came, by how long:");
+        histogram(text, ready);
     }
     let queued = number(part, &["now", "run_queues"]);
     if queued > 0.0 {

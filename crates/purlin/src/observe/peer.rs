@@ -47,7 +47,7 @@ fn owner(table: &str, near: SocketAddr, far: SocketAddr) -> Option<u32> {
     })
 }
 
-/// What the tables may call an address: words of it as the processor has them, as one of IPv4 and as one of IPv6.
+/// Names that the tables may have for an address: words of it as the processor has them, as one of IPv4 and as one of IPv6.
 fn names(address: SocketAddr) -> Option<[String; 2]> {
     let SocketAddr::V4(address) = address else {
         return None;

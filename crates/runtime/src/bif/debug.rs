@@ -15,7 +15,7 @@ use crate::signal::{self, handle};
 use purlin_native::reschedule::{self, dirty_if_large};
 use purlin_term::bits::BsWriter;
 use purlin_term::frag::Fragment;
-use purlin_term::layout;
+use purlin_term::layout::{self, CONS_TAIL};
 use purlin_term::print::{Style, format_term};
 use purlin_term::release::{self, DEBUGGER};
 use purlin_term::word::{MIN_SMALL, Subtag};
@@ -636,7 +636,7 @@ fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
             let c = if let Some((h, tl)) = t.as_cons() {
                 let c = cx.cons(h, tl);
                 todo.push(c.ptr());
-                todo.push(c.ptr().add(1));
+                todo.push(c.ptr().add(CONS_TAIL));
                 c
             } else if matches!(
                 t.subtag(),

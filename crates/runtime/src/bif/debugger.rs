@@ -1,7 +1,7 @@
 //! `erl_debugger` (OTP 28): breakpoints of lines, and a look at stack and registers of suspended processes. Without `+D` its functions
 //! are told as not there.
 //!
-//! Who is looked at answers between two time slices, where all its registers are known, and only while it is suspended.
+//! A process that is looked at answers between two time slices, where all its registers are known, and only while it is suspended.
 
 use super::inspect::flat_words;
 use super::process::ask_with;
@@ -263,7 +263,7 @@ enum Slot {
 
 /// A frame of a stack.
 struct Frame {
-    /// What runs in it next.
+    /// The instruction that runs in it next.
     pc: u64,
     slots: Vec<Slot>,
 }
@@ -295,7 +295,7 @@ fn frames(cx: &Cx) -> Vec<Frame> {
     below
 }
 
-/// What a frame is of: `returns` where the address is one that is returned to.
+/// The function of a frame. `returns`: the address is one that is returned to.
 fn function_at(cx: &mut Cx, to: &mut Fragment, pc: u64, returns: bool) -> Term {
     let stubs = code::stubs();
     let is = |stub: &[u64]| pc == stub.as_ptr() as u64;

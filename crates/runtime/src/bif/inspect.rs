@@ -2,6 +2,7 @@
 //! debugging.
 
 use crate::cx::{BifResult, Cx, Fail};
+use purlin_native::cx::Env;
 use purlin_native::errors::badmap;
 use purlin_native::reschedule::dirty_if_large;
 use purlin_term::bits::is_small_part;
@@ -22,18 +23,18 @@ fn range(t: Term) -> Result<u64, Fail> {
         _ => Err(Fail::Badarg),
     }
 }
-fn phash_2(cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
+fn phash_2(cx: &mut Env, [t, n]: [Term; 2]) -> BifResult {
     let modulus = range(n)?;
     dirty_if_large(cx, "erlang", "phash", &[t, n], t)?;
     let n = modulus;
     let h = u64::from(hash::phash(t));
     Ok(cx.uint(h % n + 1))
 }
-fn phash2_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn phash2_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     dirty_if_large(cx, "erlang", "phash2", &[t], t)?;
     Ok(Term::small(i64::from(hash::phash2(t) & ((1 << 27) - 1))))
 }
-fn phash2_2(cx: &mut Cx, [t, n]: [Term; 2]) -> BifResult {
+fn phash2_2(cx: &mut Env, [t, n]: [Term; 2]) -> BifResult {
     let modulus = range(n)?;
     dirty_if_large(cx, "erlang", "phash2", &[t, n], t)?;
     let n = modulus;
@@ -142,7 +143,7 @@ fn map_next_3(cx: &mut Cx, [path, m, kind]: [Term; 3]) -> BifResult {
     Ok(t)
 }
 
-/// What stock takes a key for that an iterator holds.
+/// Reductions that stock counts for a key that an iterator holds.
 const KEY_REDUCTIONS: usize = 32;
 
 /// The pairs of the first `max` of `keys` in a map, each with what follows it, as `{Key, Value, Next}`: `none` at the end, else
@@ -294,7 +295,7 @@ pub(super) fn shared_words(t: Term, whole: impl FnOnce(*mut Term) -> bool) -> Op
     }
 }
 
-fn flat_size_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
+fn flat_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     dirty_if_large(cx, "erts_debug", "flat_size", &[t], t)?;
     let n = flat_words(t);
     cx.bump(n / 64);

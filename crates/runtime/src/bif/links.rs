@@ -343,6 +343,9 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
             t.is_local_pid()
         }
     });
+    if let Some(to) = target.filter(|_| !port) {
+        let_end_arrive(cx, to)?;
+    }
     let (k, r) = new_ref(cx, o.alias);
     let object = match name {
         Some((n, nd)) => cx.tuple(&[n, nd]),
@@ -377,6 +380,32 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
         }
     }
     Ok(r)
+}
+
+/// A process that traps exits and is about to monitor one that it is linked with, which is ending, hears of the link's end first. That
+/// is on its way. Else it would be told that there is no process, and if it gives up the link now, as supervisors do, never of what
+/// the reason was.
+fn let_end_arrive(cx: &mut Cx, to: Term) -> Result<(), Fail> {
+    let ends = |to| match process::table().find(to) {
+        // SAFETY: cells are never unmapped; the state word is an atomic.
+        Some(p) => unsafe { (*p).state.load() }.is_exiting(),
+        None => true,
+    };
+    if !cx.process().has(process::TRAP_EXIT) || !ends(to) {
+        return Ok(());
+    }
+    handle::fetch(cx);
+    if cx.process().has(process::EXIT_PENDING) {
+        return Err(Fail::Exited);
+    }
+    let link = cx
+        .process()
+        .ext()
+        .and_then(|e| e.links.get_mut(&Peer::of(to)));
+    match link {
+        Some(l) if l.unlinking == 0 => Err(Fail::Wait),
+        _ => Ok(()),
+    }
 }
 
 fn new_ref(cx: &mut Cx, alias: AliasMode) -> (RefKey, Term) {
@@ -497,7 +526,10 @@ fn demonitor_2(cx: &mut Cx, [r, opts]: [Term; 2]) -> BifResult {
     if !do_flush || (was.is_some() && !clock) {
         return Ok(value);
     }
-    // The message, if there is one, is taken by a receive of stock's own, which knows markers and tags.
+    // The message, if there is one, is taken by a receive of stock's own, which knows markers and tags. Those who were told of the same
+    // end have their turn first, as on stock: programs rely on it that what they do about it is done when this has returned.
+    crate::sched::lets_pass();
+    cx.end_slice();
     let x = crate::code::export(
         purlin_term::atom::intern("erts_internal"),
         purlin_term::atom::intern("flush_monitor_messages"),

@@ -12,6 +12,7 @@ pub mod exceptions;
 pub mod halt;
 mod identifiers;
 pub mod inspect;
+mod left;
 pub mod limits;
 pub mod links;
 pub mod memory;
@@ -31,8 +32,6 @@ mod ties;
 pub mod time;
 pub mod timers;
 pub mod trace;
-mod zlib;
-mod zstd;
 
 pub use purlin_native::bif::{Bif, Kind};
 
@@ -47,6 +46,7 @@ const OWN: &[&[Bif]] = &[
     halt::BIFS,
     identifiers::BIFS,
     inspect::BIFS,
+    left::BIFS,
     limits::BIFS,
     sharing::BIFS,
     links::BIFS,
@@ -64,8 +64,6 @@ const OWN: &[&[Bif]] = &[
     time::BIFS,
     timers::BIFS,
     trace::BIFS,
-    zlib::BIFS,
-    zstd::BIFS,
 ];
 
 /// All natives that there are.

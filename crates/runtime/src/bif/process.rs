@@ -1,7 +1,6 @@
 //! Natives of processes: making them, names, dictionary, flags, garbage collection, suspension.
 
-use crate::collect::Collect;
-use crate::collect::{Also, Sweep};
+use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::lifecycle::spawn::{self, Reply, SpawnError};
@@ -13,6 +12,7 @@ use crate::signal::send::{self, Destination};
 use crate::signal::{handle, receive, suspend};
 use crate::{bifs, ids};
 use purlin_dist::{input, signals};
+use purlin_kernel::threads::lent;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{
     self, PRIORITY_MESSAGES, SHARED_BINARIES_IN_LIMIT, SUSPENDED_AFTER_NATIVES,
@@ -855,11 +855,17 @@ fn group_leader_3(cx: &mut Cx, [gl, pid, r]: [Term; 3]) -> BifResult {
 fn hibernate_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     cx.interp.live = 0;
     if receive::has_current(cx) {
+        compact::stays_awake(cx.process());
         return Ok(am::OK);
     }
     // SAFETY: as behind any call of a native: it has no arguments, and all that lives is on the stack.
-    unsafe { cx.collect(0, 0, Also::NONE, Sweep::Exact) };
-    Err(Fail::Wait)
+    match unsafe { compact::hibernates(cx, 0) } {
+        true => {
+            crate::sched::lets_pass();
+            Err(Fail::Again)
+        }
+        false => Err(Fail::Wait),
+    }
 }
 
 fn garbage_collect_1(cx: &mut Cx, [mode]: [Term; 1]) -> BifResult {
@@ -1259,7 +1265,8 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         pid,
         Box::new(move |mut cx| {
             let later = release::has(SUSPENDED_AFTER_NATIVES);
-            if let Some(c) = cx.as_mut().filter(|c| later && c.dirty) {
+            let within = |c: &Cx| c.dirty && lent::within_native(c).is_none();
+            if let Some(c) = cx.as_mut().filter(|c| later && within(c)) {
                 // It runs on until the native that it is in has returned.
                 let deferred = &mut c.process().ext_mut().deferred;
                 deferred.push((Priority::Normal, Box::new(stop)));

@@ -2,6 +2,7 @@
 //! one moment between two of its instructions, after everything that the asking process did to it before.
 
 use super::process::{ask_term, priority_atom};
+use crate::backtrace::backtrace;
 use crate::code;
 use crate::code::stack::{addresses, location, place};
 use crate::cx::{BifResult, Cx, Fail};
@@ -11,8 +12,9 @@ use crate::trace::sequential;
 use crate::{bifs, lazy_atoms};
 use purlin_isa::release::Feature;
 use purlin_kernel::outside::outside;
+use purlin_kernel::threads::lent;
+use purlin_native::reschedule::Name;
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::fun::Export;
 use purlin_term::layout::{BIN_SIZE, NEXT};
 use purlin_term::release::{
     self, ASYNC_DIST_TOLD, DICTIONARY_KEYS, PRIORITY_MESSAGES, PROCESS_LABELS,
@@ -48,12 +50,15 @@ fn in_dirty_native(cx: &mut Cx) -> bool {
 }
 
 /// The native that such a process is in; None: it is in a function of a library, which stands in its module's code.
-fn dirty_native(cx: &mut Cx) -> Option<&'static Export> {
+fn dirty_native(cx: &mut Cx) -> Option<Name> {
     if !in_dirty_native(cx) {
         return None;
     }
-    // SAFETY: it is at the call of a native or of such a function.
-    unsafe { crate::interp::called_native(cx.bif_pc) }
+    lent::within_native(cx).or_else(|| {
+        // SAFETY: it is at the call of a native or of such a function.
+        let x = unsafe { crate::interp::called_native(cx.bif_pc) }?;
+        Some((x.module, x.function, x.arity as usize))
+    })
 }
 
 /// Whether the process waits in `hibernate/3`.
@@ -170,7 +175,7 @@ pub struct Item {
     pub works: bool,
     /// The releases that have it, if not all do.
     since: Option<Feature>,
-    /// Of the process in the context, which is that of this thread. The term is made in the fragment, or needs no memory.
+    /// Gives the item of the process in the context, which is that of this thread. The term is made in the fragment, or needs no memory.
     get: fn(&mut Cx, &mut Fragment) -> Term,
 }
 
@@ -199,8 +204,8 @@ items! {
             if cx.process().has(BUSY) {
                 return to.tuple(&[am::ERLANG, bif_return_trap(), Term::small(2)]);
             }
-            if let Some(x) = dirty_native(cx) {
-                return to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity))]);
+            if let Some((m, f, n)) = dirty_native(cx) {
+                return to.tuple(&[m, f, int(n)]);
             }
             match current(cx) {
             Some(p) => to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity))]),
@@ -211,8 +216,8 @@ items! {
             if cx.process().has(BUSY) {
                 return to.tuple(&[am::ERLANG, bif_return_trap(), Term::small(2), NIL]);
             }
-            if let Some(x) = dirty_native(cx) {
-                return to.tuple(&[x.module, x.function, Term::small(i64::from(x.arity)), NIL]);
+            if let Some((m, f, n)) = dirty_native(cx) {
+                return to.tuple(&[m, f, int(n), NIL]);
             }
             match current(cx) {
             Some(p) => location(to, &p),
@@ -241,7 +246,9 @@ items! {
             let state = cx.process().state.load();
             atom::intern(if state.is_exiting() {
             "exiting"
-        } else if in_dirty_native(cx) {
+        } else if in_dirty_native(cx)
+            && !(state.is_suspended() && lent::within_native(cx).is_some())
+        {
             // It is suspended as soon as the native has returned.
             "running"
         } else if state.is_suspended() || cx.process().has(BUSY) {
@@ -476,102 +483,6 @@ impl Item {
     fn key(&self) -> Term {
         atom::intern(self.name)
     }
-}
-
-/// The stack as text: addresses, functions, and what the slots hold.
-pub fn backtrace(cx: &mut Cx) -> String {
-    use std::fmt::Write;
-    let mut s = String::new();
-    let name = |i: usize, a: u64| match place(i, a) {
-        Some(p) => format!(
-            "{}:{}/{} + {}",
-            print(p.module),
-            print(p.function),
-            p.arity,
-            0
-        ),
-        None => "terminate process normally".to_owned(),
-    };
-    let resume = code::stubs().line_resume.as_ptr();
-    let pc = cx.bif_pc as u64;
-    let _ = writeln!(s, "Program counter: 0x{pc:016x} ({})", name(0, pc));
-    let mut p = cx.heap.stop;
-    let mut y = 0;
-    while p < cx.heap.hend {
-        // SAFETY: words of the stack.
-        let w = unsafe { *p };
-        if w.raw() & 3 == 0 {
-            if w.raw() != 0 {
-                let n = match place(1, w.raw()) {
-                    Some(_) => format!("({})", name(1, w.raw())),
-                    None if std::ptr::eq(w.raw() as *const u64, resume) => {
-                        "(<breakpoint>)".to_owned()
-                    }
-                    None => "(<terminate process normally>)".to_owned(),
-                };
-                let _ = writeln!(
-                    s,
-                    "\n0x{:016x} Return addr 0x{:016x} {n}",
-                    p as u64,
-                    w.raw()
-                );
-            }
-            y = 0;
-        } else if w.is_catch() {
-            let a = w.catch_addr() as u64;
-            let _ = writeln!(s, "y({y})     Catch 0x{a:016x} ({})", name(0, a));
-            y += 1;
-        } else {
-            let _ = writeln!(s, "y({y})     {}", print(w));
-            y += 1;
-        }
-        // SAFETY: below `hend`.
-        p = unsafe { p.add(1) };
-    }
-    s
-}
-
-/// A call on the stack of a process.
-pub struct StackFrame {
-    pub place: code::Place,
-    /// The terms in its slots, but for catches.
-    pub slots: Vec<Term>,
-}
-
-/// The calls on the stack of the process in the context, the innermost first.
-pub fn frames(cx: &Cx, most: usize) -> Vec<StackFrame> {
-    let mut all: Vec<StackFrame> = Vec::new();
-    // Where a frame begins that is none of a function, its slots are nobody's.
-    let mut named = false;
-    let mut begin = |all: &mut Vec<StackFrame>, i: usize, pc: u64| {
-        let place = place(i, pc);
-        named = place.is_some();
-        let slots = Vec::new();
-        all.extend(place.map(|place| StackFrame { place, slots }));
-    };
-    begin(&mut all, 0, cx.bif_pc as u64);
-    let mut p = cx.heap.stop;
-    while p < cx.heap.hend && all.len() <= most {
-        // SAFETY: words of the stack, from its top to the end of the block.
-        let w = unsafe { *p };
-        if w.raw() & 3 == 0 {
-            if w.raw() != 0 {
-                begin(&mut all, 1, w.raw());
-            }
-        } else if !w.is_catch()
-            && let Some(frame) = all.last_mut()
-        {
-            frame.slots.push(w);
-        }
-        // SAFETY: below `hend`.
-        p = unsafe { p.add(1) };
-    }
-    all.truncate(most);
-    all
-}
-
-fn print(t: Term) -> String {
-    purlin_term::print::format_term(t, purlin_term::print::Style::Write, 10_000)
 }
 
 /// The question: an item, or the value of the dictionary for a key (of which the item is the dictionary).

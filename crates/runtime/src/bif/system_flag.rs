@@ -255,8 +255,8 @@ flags! {
             Ok(Term::small(before.into()))
         };
     "sequential_tracer": "Who is told of sequential traces." => |cx, value| {
-        let before = super::trace::set_sequential_tracer(value).ok_or(Fail::Badarg)?;
-        Ok(super::trace::sequential_tracer_term(cx, &before))
+        let before = crate::trace::sequential::set_sequential_tracer(value).ok_or(Fail::Badarg)?;
+        Ok(crate::trace::sequential::sequential_tracer_term(cx, &before))
     };
     "reset_seq_trace": "Drops the tokens of all processes." => |cx, _| {
             super::trace::reset_tokens(cx);

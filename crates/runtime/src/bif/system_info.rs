@@ -425,8 +425,8 @@ items! {
             cx.cons(hibernate, list)
         };
     "sequential_tracer": "Who is told of sequential traces." => |cx, _| {
-            let t = super::trace::sequential_tracer();
-            let t = super::trace::sequential_tracer_term(cx, &t);
+            let t = crate::trace::sequential::sequential_tracer();
+            let t = crate::trace::sequential::sequential_tracer_term(cx, &t);
             cx.tuple(&[symbol("sequential_tracer"), t])
         };
     "garbage_collection": "Defaults of the heaps of processes." => |cx, _| {

@@ -32,7 +32,7 @@ lazy_atoms! {
     clock_service = "clock_service";
 }
 
-/// What is asked for.
+/// The item that is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Links,

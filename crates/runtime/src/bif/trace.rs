@@ -1,5 +1,6 @@
 //! Natives of tracing: sequential tracing, and who is traced.
 
+use super::left::when_left;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::trace::calls::{self, Spec, Wanted};
 use crate::trace::messages::{self, Pattern};
@@ -12,7 +13,7 @@ use purlin_term::release::{
     self, CALL_MEMORY, MONITORS_OF_SESSIONS, NO_META_TRACER_FALSE, TRACE_ITEMS_FIRST,
     TRACE_OPTIONS_FIRST,
 };
-use purlin_term::sync::{Mutex, RwLock};
+use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,52 +26,6 @@ lazy_atoms! {
     trace_delivered = "trace_delivered"; a_match_spec = "match_spec"; a_call_count = "call_count";
     label = "label";
     serial = "serial";
-}
-
-static SEQUENTIAL_TRACER: RwLock<Tracer> = RwLock::new(Tracer::Nobody);
-/// Whether there is any.
-static SEQUENTIAL: AtomicBool = AtomicBool::new(false);
-
-/// The sequential tracer. A module that doesn't want to be it any more isn't.
-pub(crate) fn sequential_tracer() -> Tracer {
-    if !SEQUENTIAL.load(Ordering::Relaxed) {
-        return Tracer::Nobody;
-    }
-    let t = SEQUENTIAL_TRACER.read().clone();
-    if matches!(t, Tracer::Module(_)) && !t.lives(am::UNDEFINED) {
-        let mut now = SEQUENTIAL_TRACER.write();
-        if *now == t {
-            *now = Tracer::Nobody;
-            SEQUENTIAL.store(false, Ordering::Relaxed);
-        }
-        return Tracer::Nobody;
-    }
-    t
-}
-
-/// The sequential tracer as programs see it: `false` for nobody.
-pub(crate) fn sequential_tracer_term(cx: &mut Cx, t: &Tracer) -> Term {
-    match t.is_nobody() {
-        true => am::FALSE,
-        false => t.term(cx),
-    }
-}
-
-/// Makes a local pid or port the sequential tracer, or `{Module, State}`, or nobody (`false`); who it was before. None for anything
-/// else.
-pub(crate) fn set_sequential_tracer(t: Term) -> Option<Tracer> {
-    let new = match t.as_tuple() {
-        _ if t == am::FALSE => Tracer::Nobody,
-        Some(&[m, state]) if m.is_atom() => module::named(m, state)?,
-        _ => Tracer::Local(t),
-    };
-    if !new.is_nobody() && !new.lives(am::UNDEFINED) {
-        return None;
-    }
-    let before = sequential_tracer();
-    SEQUENTIAL.store(!new.is_nobody(), Ordering::Relaxed);
-    *SEQUENTIAL_TRACER.write() = new;
-    Some(before)
 }
 
 /// Clears the trace tokens of all processes, and what they have counted.
@@ -435,12 +390,12 @@ fn functions(what: Term) -> Option<(Term, Term, Option<u32>)> {
 }
 
 fn trace_pattern_3(cx: &mut Cx, args: [Term; 3]) -> BifResult {
-    pattern_of(cx, None, args)
+    when_left(cx, |cx| pattern_of(cx, None, args))
 }
 
 fn trace_pattern_4(cx: &mut Cx, [which, what, spec, list]: [Term; 4]) -> BifResult {
     let which = session_of(cx, which)?;
-    pattern_of(cx, Some(&which), [what, spec, list])
+    when_left(cx, |cx| pattern_of(cx, Some(&which), [what, spec, list]))
 }
 
 fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifResult {
@@ -558,7 +513,7 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
 
 /// `erts_debug:breakpoint({Module, Function, Arity}, OnOff)`: calls of the functions that match go to the debugger, or
 /// don't any more. How many match.
-fn breakpoint_2(_: &mut Cx, [what, on]: [Term; 2]) -> BifResult {
+fn breakpoint_2(cx: &mut Cx, [what, on]: [Term; 2]) -> BifResult {
     let on = on.as_bool().ok_or(Fail::Badarg)?;
     if let Some(&[m, f, a]) = what.as_tuple()
         && m.is_atom()
@@ -569,8 +524,10 @@ fn breakpoint_2(_: &mut Cx, [what, on]: [Term; 2]) -> BifResult {
         return Ok(Term::small(0));
     }
     let (m, f, arity) = functions(what).ok_or(Fail::Badarg)?;
-    let n = calls::change(None, m, f, arity, false, &|w| w.debug = on);
-    Ok(Term::small(n as i64))
+    when_left(cx, |_| {
+        let n = calls::change(None, m, f, arity, false, &|w| w.debug = on);
+        Ok(Term::small(n as i64))
+    })
 }
 
 fn flag_list(cx: &mut Cx, flags: u32) -> Term {
@@ -1034,7 +991,7 @@ fn trace_delivered_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     Ok(r)
 }
 
-/// What is made is traced for nothing where the tracer has gone.
+/// The flags and the tracer, or none of both where the tracer has gone.
 fn of_living((flags, tracer): (u32, Tracer)) -> (u32, Tracer) {
     match tracer.lives(am::UNDEFINED) {
         true => (flags, tracer),

@@ -4,16 +4,17 @@
 //! Published: the bytes; the return points; the word before the entry; the number at the entry. Forgotten: the other way round.
 //! Whoever meets `enter_compiled` at an entry finds the code, or the original number if it was just taken back.
 
+mod chaos;
 mod memory;
 mod returns;
 
-use crate::options::EmulatorOptions;
+use crate::options::{EmulatorOptions, MachineCode};
 use memory::Memory;
 use purlin_interp::compiled as engine;
 use purlin_isa::ops::Op;
 use purlin_jit::quick::{Function, Refusal, compile};
-use purlin_jit::{Env, Helpers, Stubs};
-use purlin_kernel::code::compiled::{Compiled, lead, number, set_compiled};
+use purlin_jit::{Env, Helpers, Native, Stubs};
+use purlin_kernel::code::compiled::{Compiled, lead, number, set_compiled, takes_back};
 use purlin_kernel::code::entries::{self, entries};
 use purlin_kernel::code::epochs::{Since, epochs};
 use purlin_kernel::code::{self, Module};
@@ -49,6 +50,8 @@ struct State {
     leaving: Vec<(Since, usize, usize)>,
     /// Functions that stay interpreted, by entry, and why.
     refused: HashMap<usize, Refusal>,
+    /// Functions without machine code by chance, by entry.
+    left_out: Vec<usize>,
 }
 
 struct Owner {
@@ -59,6 +62,7 @@ struct Owner {
     /// Entries that breakpoints were set at. Taken last of all locks.
     forgotten: Mutex<Vec<usize>>,
     always: bool,
+    chaos: bool,
     log: Option<Mutex<File>>,
 }
 
@@ -66,13 +70,23 @@ static OWNER: OnceLock<Owner> = OnceLock::new();
 
 /// Makes machine code possible, if the machine and the options allow it. Before any code is named or loaded.
 pub(crate) fn start(o: &EmulatorOptions) {
-    let mode = std::env::var("PURLIN_JIT").unwrap_or_default();
+    let flags = &o.flags.purlin;
+    let asked = flags.machine_code.map_or("", MachineCode::word);
+    let mode = std::env::var("PURLIN_JIT").unwrap_or_else(|_| asked.into());
     // The interpreter says to `perf` which function runs; machine code does not yet.
     if mode == "off" || o.flags.jit.perf_map {
         return;
     }
-    let Ok(mut memory) = Memory::new(LIMIT) else {
-        return;
+    let limit = flags.machine_code_mib.map_or(LIMIT, |n| (n as usize) << 20);
+    let mut memory = match Memory::new(limit, o.flags.jit.single_map) {
+        Ok(m) => m,
+        Err(e) => {
+            // Machines that have no machine code are no news.
+            if e.kind() != std::io::ErrorKind::Unsupported {
+                eprintln!("purlin: the system allows no machine code ({e}): all is interpreted");
+            }
+            return;
+        }
     };
     const STUBS: usize = 4096;
     let Some(at) = memory.allocate(STUBS) else {
@@ -82,8 +96,14 @@ pub(crate) fn start(o: &EmulatorOptions) {
     let Some((bytes, stubs)) = made.filter(|m| m.0.len() <= STUBS) else {
         return;
     };
-    memory.write(at, &bytes);
-    engine::set_enter(stubs.enter);
+    if !memory.write(at, &bytes) {
+        return;
+    }
+    let chaos = chaos::begin(&mode);
+    engine::set_enter(match chaos {
+        true => chaos::enter_by(stubs.enter),
+        false => stubs.enter,
+    });
     fun::set_uncompiled(stubs.local as u32);
     let owner = OWNER.get_or_init(|| Owner {
         state: Mutex::new(State {
@@ -92,12 +112,14 @@ pub(crate) fn start(o: &EmulatorOptions) {
             objects: BTreeMap::new(),
             leaving: Vec::new(),
             refused: HashMap::new(),
+            left_out: Vec::new(),
         }),
         stubs,
         steps: engine::steps(),
         helpers: engine::helpers(),
         forgotten: Mutex::default(),
-        always: mode == "always",
+        always: mode == "always" || chaos,
+        chaos,
         log: std::env::var_os("PURLIN_JIT_LOG")
             .and_then(|f| File::create(f).ok())
             .map(Mutex::new),
@@ -128,7 +150,9 @@ impl Owner {
             steps: &self.steps,
             targets: engine::TARGETS,
             changes_code: &changes_code,
+            native: &native,
             stressed: purlin_term::gc::stress(),
+            chaos: self.chaos,
             no_value: Term::NON_VALUE.raw(),
             true_word: am::TRUE.raw(),
             false_word: am::FALSE.raw(),
@@ -160,7 +184,11 @@ impl Owner {
             Ok(made) => made,
             Err(r) => {
                 self.log(m, f, format_args!("refused {r:?}"));
-                s.refused.insert(entry as usize, r);
+                // What was found there may be a breakpoint that was set just now.
+                // SAFETY: as above.
+                if unsafe { !entries().is_patched(entry) } {
+                    s.refused.insert(entry as usize, r);
+                }
                 return false;
             }
         };
@@ -173,7 +201,10 @@ impl Owner {
             s.memory.free(at, bytes);
             return false;
         };
-        s.memory.write(at, &code);
+        if !s.memory.write(at, &code) {
+            // Pages in an unknown state are not used again.
+            return false;
+        }
         let mut returns = Vec::with_capacity(made.returns.len());
         for (pc, offset) in made.returns {
             s.returns.set(pc, outer as u64 + u64::from(offset));
@@ -229,6 +260,9 @@ impl Owner {
         s.leaving.retain_mut(|(since, at, bytes)| {
             let gone = since.passed();
             if gone {
+                if self.chaos {
+                    let _ = memory.write(*at, &vec![chaos::TRAP; *bytes]);
+                }
                 memory.free(*at, *bytes);
             }
             !gone
@@ -259,6 +293,25 @@ impl Owner {
             self.make(&mut s, &m, &g);
         }
     }
+}
+
+/// The native behind an export, if machine code has a template for it.
+fn native(export: u64) -> Option<Native> {
+    // SAFETY: as in `changes_code`.
+    let e = unsafe { &*(export as *const fun::Export) };
+    if e.module != am::ERLANG {
+        return None;
+    }
+    Some(match (atom::name(e.function), e.arity) {
+        ("abs", 1) => Native::Abs,
+        ("not", 1) => Native::Not,
+        ("and", 2) => Native::And,
+        ("or", 2) => Native::Or,
+        ("xor", 2) => Native::Xor,
+        ("min", 2) => Native::Min,
+        ("max", 2) => Native::Max,
+        _ => return None,
+    })
 }
 
 /// Whether the native behind an export changes code.
@@ -302,12 +355,17 @@ impl Compiled for Owner {
             self.take_back(&mut s, e);
         }
         s.refused.retain(|e, _| !code.contains(e));
+        s.left_out.retain(|e| !code.contains(e));
     }
     fn bytes(&self) -> usize {
         self.state.lock().memory.taken()
     }
-    fn returns(&self) -> *const u64 {
-        returns::now()
+    fn begins(&self) -> (*const u64, Option<i64>) {
+        let piece = match self.chaos {
+            true => self.by_chance(),
+            false => None,
+        };
+        (returns::now(), piece)
     }
     fn wanted(&self, pc: *const u64, caller: *const u64) {
         // SAFETY: the process was about to run the instruction at `pc`.
@@ -325,7 +383,10 @@ impl Compiled for Owner {
         let mut s = self.state.lock();
         self.tidy(&mut s);
         for f in &m.functions {
-            self.make(&mut s, m, f);
+            match self.chaos && chaos::one_in(4) {
+                true => s.left_out.push(m.at(f.entry) as usize),
+                false => _ = self.make(&mut s, m, f),
+            }
         }
     }
 }
@@ -335,5 +396,6 @@ impl entries::Compiled for Owner {
         // SAFETY: the entry of a function whose module has not gone.
         unsafe { lead(entry).store(fun::uncompiled(), Ordering::Release) };
         self.forgotten.lock().push(entry as usize);
+        takes_back();
     }
 }

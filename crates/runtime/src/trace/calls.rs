@@ -1,6 +1,6 @@
 //! Tracing of calls: breakpoints in functions.
 //!
-//! What a breakpoint is, and who puts it into code: [`crate::code::breakpoint`] and [`crate::code::entries`]. Here is what it is
+//! [`crate::code::breakpoint`] and [`crate::code::entries`] say what a breakpoint is and who puts it into code. Here is what it is
 //! for. Breakpoints are set and cleared while other threads run the code; whoever comes by one that has just been cleared finds
 //! what it was for all the same, since entries of the table stay.
 //!
@@ -682,7 +682,7 @@ impl Host for Effects {
                 sequential::change(cx, what, value).map(|_| am::TRUE)
             }
             Action::ProcessDump => {
-                let text = crate::bif::process_info::backtrace(cx);
+                let text = crate::backtrace::backtrace(cx);
                 Some(cx.binary(text.as_bytes()))
             }
             Action::GetTcw => {

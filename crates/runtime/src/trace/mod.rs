@@ -66,7 +66,7 @@ pub fn tell(tracer: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
     port::traced::event(tracer, encoded(f))
 }
 
-/// What `f` builds, in the external format.
+/// The term that `f` builds, in the external format.
 fn encoded(f: impl FnOnce(&mut dyn Alloc) -> Term) -> Vec<u8> {
     let mut frag = Fragment::new();
     let t = f(&mut frag);

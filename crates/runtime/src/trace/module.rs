@@ -23,7 +23,7 @@ lazy_atoms! {
     strict_monotonic = "strict_monotonic";
 }
 
-/// What a tracer module says.
+/// The answer of a tracer module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
     Trace,
@@ -106,7 +106,7 @@ pub(crate) struct Event {
     pub of: Term,
     pub message: Term,
     pub extra: Option<Term>,
-    /// What a match specification adds; `true`: nothing.
+    /// The term that a match specification adds; `true`: nothing.
     pub result: Term,
     /// The process that is said to be running, or [`Term::NON_VALUE`].
     pub who: Term,

@@ -6,7 +6,9 @@ use crate::lazy_atoms;
 pub use crate::signal::token::*;
 use crate::tracer::Tracer;
 use purlin_term::frag::{Fragment, OwnedTerm};
+use purlin_term::sync::RwLock;
 use purlin_term::{Alloc, NIL, Term, am, copy};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 lazy_atoms! {
     seq_trace = "seq_trace";
@@ -14,6 +16,52 @@ lazy_atoms! {
     receive = "receive";
     label = "label";
     serial = "serial";
+}
+
+static SEQUENTIAL_TRACER: RwLock<Tracer> = RwLock::new(Tracer::Nobody);
+/// Whether there is any.
+static SEQUENTIAL: AtomicBool = AtomicBool::new(false);
+
+/// The sequential tracer. A module that doesn't want to be it any more isn't.
+pub(crate) fn sequential_tracer() -> Tracer {
+    if !SEQUENTIAL.load(Ordering::Relaxed) {
+        return Tracer::Nobody;
+    }
+    let t = SEQUENTIAL_TRACER.read().clone();
+    if matches!(t, Tracer::Module(_)) && !t.lives(am::UNDEFINED) {
+        let mut now = SEQUENTIAL_TRACER.write();
+        if *now == t {
+            *now = Tracer::Nobody;
+            SEQUENTIAL.store(false, Ordering::Relaxed);
+        }
+        return Tracer::Nobody;
+    }
+    t
+}
+
+/// The sequential tracer as programs see it: `false` for nobody.
+pub(crate) fn sequential_tracer_term(cx: &mut Cx, t: &Tracer) -> Term {
+    match t.is_nobody() {
+        true => am::FALSE,
+        false => t.term(cx),
+    }
+}
+
+/// Makes a local pid or port the sequential tracer, or `{Module, State}`, or nobody (`false`); who it was before. None for anything
+/// else.
+pub(crate) fn set_sequential_tracer(t: Term) -> Option<Tracer> {
+    let new = match t.as_tuple() {
+        _ if t == am::FALSE => Tracer::Nobody,
+        Some(&[m, state]) if m.is_atom() => module::named(m, state)?,
+        _ => Tracer::Local(t),
+    };
+    if !new.is_nobody() && !new.lives(am::UNDEFINED) {
+        return None;
+    }
+    let before = sequential_tracer();
+    SEQUENTIAL.store(!new.is_nobody(), Ordering::Relaxed);
+    *SEQUENTIAL_TRACER.write() = new;
+    Some(before)
 }
 
 /// Changes a component of the token of the process; its value before. A process without a token gets one, with or without
@@ -69,7 +117,7 @@ pub fn change(cx: &mut Cx, what: Term, value: Term) -> Option<Term> {
 /// Tells the sequential tracer `{seq_trace, Label, {What, {Previous, Serial}, From, To, Message}}`, with a time if the
 /// token asks for one.
 pub fn tell(t: &Token, what: Term, to: Term, msg: Term) {
-    let tracer = crate::bif::trace::sequential_tracer();
+    let tracer = sequential_tracer();
     let wanted = |f: u32, time: u32| if t.flags & f != 0 { time } else { 0 };
     let time = wanted(token_flag::TIMESTAMP, flag::TIMESTAMP)
         | wanted(token_flag::STRICT_MONOTONIC, flag::STRICT_MONOTONIC)
@@ -122,7 +170,7 @@ fn asked(m: &crate::tracer::OfModule, who: Term) -> module::Answer {
 
 /// Whether what a process with a token sends has a number of its own: not where a tracer module doesn't want to be told of it.
 pub(super) fn counts(pid: Term) -> bool {
-    match crate::bif::trace::sequential_tracer() {
+    match sequential_tracer() {
         Tracer::Module(m) => asked(&m, pid) == module::Answer::Trace,
         _ => true,
     }

@@ -102,7 +102,7 @@ pub fn ended(numbers: impl FnOnce() -> [u32; 3]) {
     }
 }
 
-/// Of the aliases of a process only those are kept that are `active`. To be called by the process: nobody else changes what that says.
+/// Keeps only those aliases of a process that are `active`. To be called by the process: nobody else changes what that says.
 pub fn keep(pid: Term, mut active: impl FnMut([u32; 3]) -> bool) {
     let of_it = (pid.pid_data(), [0; 3])..=(pid.pid_data(), [u32::MAX; 3]);
     let mut gone: Vec<[u32; 3]> =

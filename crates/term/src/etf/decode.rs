@@ -146,7 +146,7 @@ pub struct Decoder<'b, 'o> {
     definition: Option<Term>,
 }
 
-/// Of no more bytes it is made sure that they are a term before an atom is made that wasn't there: atoms are for ever.
+/// Most bytes that are checked to be a term before an atom is made that wasn't there: atoms are for ever.
 const CHECKED_BYTES: usize = 1 << 20;
 
 /// The term that starts (with the version byte) at `bytes[0]`, and how many bytes it took.

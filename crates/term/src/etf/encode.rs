@@ -4,6 +4,7 @@ use super::{VERSION, aliases, tag};
 use crate::atom;
 use crate::compare::{cmp_exact, hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::layout::RefView;
+use crate::magic;
 use crate::node;
 use crate::print::format_float_scientific;
 use crate::release::{self, EXACT_FUN_SIZES, UTF8_ATOMS_OUT};
@@ -452,14 +453,14 @@ impl Encoder {
             self.u32(num as u32);
             self.u32(creation);
         } else if let Some((nums, name, creation)) = ref_parts(t) {
-            if let Some(RefView::Local {
-                num: n,
-                pid: Some(p),
-            }) = t.as_ref_view()
-            {
-                aliases::leaves(n, p);
+            match t.as_ref_view() {
+                Some(RefView::Local {
+                    num: n,
+                    pid: Some(p),
+                }) => aliases::leaves(n, p),
+                Some(RefView::Magic(m)) => magic::encoded(m),
+                _ => {}
             }
-            crate::magic::encoded(t);
             self.out.push(tag::NEWER_REFERENCE);
             self.u16(nums.len() as u16);
             let creation = self.node(name, creation);

@@ -101,6 +101,9 @@ impl Map {
         self.to + (self.before[i >> 6] as usize + below.count_ones() as usize) * 8
     }
     /// Has the term in `slot` point at the new place, if it points into the generation.
+    ///
+    /// # Safety
+    /// `slot` may be read and written, and holds a term; all that lives of what it may point to is marked in the map.
     #[inline(always)]
     unsafe fn lead(&self, slot: *mut Term) {
         let t = *slot;
@@ -115,6 +118,9 @@ impl Map {
         }
     }
     /// As [`Map::lead`], for all terms of the object at `p`.
+    ///
+    /// # Safety
+    /// `p` is the start of a whole object; otherwise as for [`Map::lead`].
     #[inline(always)]
     unsafe fn lead_object(&self, p: *mut Term) {
         // A match context has the address of its bytes beside the term. Where the binary is a heap binary, these bytes move with it.
@@ -130,6 +136,9 @@ impl Map {
         }
     }
     /// As [`Map::lead`], for all terms in the words at `p`, which are whole objects.
+    ///
+    /// # Safety
+    /// They are initialised, and may be written to; otherwise as for [`Map::lead`].
     unsafe fn lead_area(&self, p: *mut Term, words: usize) {
         let mut i = 0;
         while i < words {
@@ -145,6 +154,10 @@ impl Map {
         }
     }
     /// Moves what lives and now lies at `from`, which is `to` or a block apart from it. Gives the end of what was moved.
+    ///
+    /// # Safety
+    /// The words of the generation are at `from`, and may be written to there and where the map says that they go. Nobody reads
+    /// them meanwhile.
     unsafe fn slide(&self, from: *mut Term) -> *mut Term {
         let mut to = self.to as *mut Term;
         let words = self.len >> 3;
@@ -217,10 +230,17 @@ impl<'a> Marker<'a> {
         }
     }
     /// Marks all that the slots in hand lead to.
+    ///
+    /// # Safety
+    /// As for [`Marker::advance`].
     unsafe fn finish(&mut self) {
         while !self.advance(usize::MAX) {}
     }
     /// Marks what the slots in hand lead to, and looks at no more than about so many slots. True if nothing is left to look at.
+    ///
+    /// # Safety
+    /// The slots in hand are initialised and where they were; the objects of the generation are whole, and those whose bit is set
+    /// were marked by this marker.
     pub(super) unsafe fn advance(&mut self, slots: usize) -> bool {
         let mut seen = 0;
         loop {
@@ -250,6 +270,9 @@ impl<'a> Marker<'a> {
     }
     /// Marks what a slot outside the generation points at there. The slot is not kept in hand: it may move before the next
     /// step.
+    ///
+    /// # Safety
+    /// `slot` may be read and written, and holds a term of the heap.
     pub(super) unsafe fn mark_root(&mut self, slot: *mut Term) {
         let t = *slot;
         let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
@@ -261,6 +284,9 @@ impl<'a> Marker<'a> {
         }
     }
     /// Takes `slot` in hand if it points into the generation. There is room in the ring.
+    ///
+    /// # Safety
+    /// `slot` may be read and written until it is visited, and holds a term of the heap.
     #[inline(always)]
     unsafe fn meet(&mut self, slot: *mut Term) {
         let t = *slot;
@@ -282,6 +308,9 @@ impl<'a> Marker<'a> {
         }
     }
     /// Marks what the slot points at that was taken in hand first.
+    ///
+    /// # Safety
+    /// A slot is in hand; otherwise as for [`Marker::advance`].
     #[inline(always)]
     unsafe fn visit_next(&mut self) {
         let slot = self.ahead[self.taken % AHEAD];
@@ -291,6 +320,9 @@ impl<'a> Marker<'a> {
         }
     }
     /// Marks what `*slot` points at; the slots of it that may hold terms, if that is the first time.
+    ///
+    /// # Safety
+    /// `*slot` is a pointer into the generation, to a whole object.
     #[inline(always)]
     unsafe fn visit(&mut self, slot: *mut Term) -> Option<(*mut Term, *mut Term)> {
         let t = *slot;
@@ -316,6 +348,8 @@ impl<'a> Marker<'a> {
         let (a, b) = layout::term_range(p);
         (a < b).then(|| (p.add(a), p.add(b)))
     }
+    /// # Safety
+    /// `*slot` leads to an object with a forwarding mark to `to`, which is in a region that the heap holds.
     #[cold]
     unsafe fn sent(&mut self, slot: *mut Term, to: Term) -> Option<(*mut Term, *mut Term)> {
         *slot = to;
@@ -323,6 +357,9 @@ impl<'a> Marker<'a> {
         None
     }
     /// Takes a slot outside the generation in hand. Regions that it points into were noted when it was copied.
+    ///
+    /// # Safety
+    /// As for [`Marker::meet`].
     #[inline(always)]
     unsafe fn mark_from(&mut self, slot: *mut Term) {
         let t = *slot;
@@ -336,6 +373,9 @@ impl<'a> Marker<'a> {
         }
     }
     /// As [`Marker::mark_from`], for the words at `p`, which are whole objects.
+    ///
+    /// # Safety
+    /// They are initialised, and stay where they are until the marker has finished.
     unsafe fn mark_area(&mut self, p: *mut Term, words: usize) {
         let mut i = 0;
         while i < words {
@@ -492,6 +532,9 @@ pub(crate) unsafe fn collect(
 
 /// Gives up what the objects of the list own that die, and links the others as they will lie. They now lie `delta` bytes
 /// from where the map knows them.
+///
+/// # Safety
+/// The list is that of the generation, which the map has marked; its objects have not moved, but for the `delta` bytes.
 unsafe fn move_list(list: &mut OffHeap, map: &Map, delta: usize) {
     let mut p = std::mem::replace(&mut list.first, std::ptr::null_mut());
     list.bytes = 0;

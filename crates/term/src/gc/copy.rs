@@ -57,6 +57,9 @@ pub(super) enum Kind {
 }
 
 /// One copy of what is live into a new young block of `size` words, which must be enough if everything lives.
+///
+/// # Safety
+/// As for [`super::collect`]; `seen` is filled for this pass alone, and `leaving` are areas of regions that are alive.
 pub(super) unsafe fn pass(
     heap: &mut Heap,
     size: usize,
@@ -296,6 +299,9 @@ fn within(areas: &[(usize, usize)], a: usize) -> bool {
 
 impl<'a> Mover<'a> {
     /// Makes the term in `*slot` point at the new place of what it points at, moving that if it is the first time.
+    ///
+    /// # Safety
+    /// `slot` may be written to, and holds a term of the heap, whose objects are whole or have forwarding marks.
     #[inline(always)]
     unsafe fn forward(&mut self, slot: *mut Term) {
         let t = *slot;
@@ -361,6 +367,10 @@ impl<'a> Mover<'a> {
     }
 
     /// Room for the copy of what lies at `a`.
+    ///
+    /// # Safety
+    /// `n` words are there for each object that moves: the new block is as large as all that may live, and so is the room for
+    /// what is promoted.
     #[inline(always)]
     unsafe fn take(&mut self, a: usize, n: usize) -> *mut Term {
         // Objects below the high-water mark have survived a collection already.
@@ -394,6 +404,9 @@ impl<'a> Mover<'a> {
     }
 
     /// Room for an object of `n` words that has none where the last one was promoted to.
+    ///
+    /// # Safety
+    /// As for [`Mover::take`]; the tail has room for all that finds no run.
     #[cold]
     #[inline(never)]
     unsafe fn promote_elsewhere(&mut self, n: usize) -> *mut Term {
@@ -427,6 +440,9 @@ impl<'a> Mover<'a> {
     }
 
     /// As [`Mover::scan_old`], of the tail from `tail` on, and of the runs.
+    ///
+    /// # Safety
+    /// As for [`Mover::scan_young`].
     unsafe fn scan_runs(&mut self, mut tail: *mut Term) -> *mut Term {
         self.notes.look_through(true);
         loop {
@@ -481,6 +497,9 @@ impl<'a> Mover<'a> {
     }
 
     /// Gives back what was not filled. Words that were; [`Mover::old_top`] is the end of the tail from now on.
+    ///
+    /// # Safety
+    /// All that was promoted is scanned.
     unsafe fn leave_runs(&mut self) -> usize {
         let Some(mut f) = self.runs.take() else {
             return 0;
@@ -501,6 +520,9 @@ impl<'a> Mover<'a> {
     }
 
     /// A pointer that leads out of the heap.
+    ///
+    /// # Safety
+    /// `*slot` is a pointer that leads to no word of this heap's that moves; otherwise as for [`Mover::forward`].
     #[inline(always)]
     unsafe fn outside(&mut self, slot: *mut Term) {
         if !self.leaving.is_empty() && self.forward_leaving(slot) {
@@ -510,6 +532,9 @@ impl<'a> Mover<'a> {
     }
 
     /// Copies out what lies in the regions that are to be left. True if `slot` did.
+    ///
+    /// # Safety
+    /// As for [`Mover::outside`].
     #[cold]
     unsafe fn forward_leaving(&mut self, slot: *mut Term) -> bool {
         let t = *slot;
@@ -546,6 +571,10 @@ impl<'a> Mover<'a> {
     }
 
     /// Forwards what the copies from `p` on refer to, up to the last one that there is by then. Gives the place to go on.
+    ///
+    /// # Safety
+    /// `p` is in the block that is filled, at the start of a whole object or at its end: what lies behind it up to the top was
+    /// copied by this mover.
     unsafe fn scan_young(&mut self, mut p: *mut Term) -> *mut Term {
         // A small heap lies in the caches: fetching ahead would only cost.
         if self.young_len + self.old_len < FETCHED_BYTES {
@@ -561,6 +590,9 @@ impl<'a> Mover<'a> {
         p
     }
     /// As [`Mover::scan_young`], of what was promoted behind the old generation. Regions are noted for the old one meanwhile.
+    ///
+    /// # Safety
+    /// As for [`Mover::scan_young`], of the old generation.
     unsafe fn scan_old(&mut self, mut p: *mut Term) -> *mut Term {
         if p == self.old_top {
             return p;
@@ -576,6 +608,9 @@ impl<'a> Mover<'a> {
 
     /// Forwards the term at `p`, or steps over the raw words of the object that starts there. Gives the next word to
     /// look at.
+    ///
+    /// # Safety
+    /// `p` is a word that was copied: a cell's slot, a term of an object or the header of a whole one.
     #[inline(always)]
     unsafe fn scan_at(&mut self, p: *mut Term) -> *mut Term {
         let w = (*p).raw();
@@ -592,6 +627,9 @@ impl<'a> Mover<'a> {
 
     /// As [`Mover::scan_at`], where a list is. As long as cells are put right behind the word that is looked at, and have
     /// nothing but immediates in them, the next cell is known without reading back what was just written.
+    ///
+    /// # Safety
+    /// `*slot` is a pointer to a cell; otherwise as for [`Mover::scan_at`].
     #[inline(always)]
     unsafe fn scan_list(&mut self, mut slot: *mut Term) -> *mut Term {
         let mut t = *slot;
@@ -627,6 +665,9 @@ impl<'a> Mover<'a> {
     }
 
     /// Steps over the words of an object that are no terms, as `layout` draws them. The terms behind them are scanned as any words.
+    ///
+    /// # Safety
+    /// `w` is the header at `p`, of a whole object.
     #[inline(always)]
     unsafe fn scan_header(&mut self, p: *mut Term, w: u64) -> *mut Term {
         match header_subtag(w) {
@@ -657,6 +698,9 @@ impl<'a> Mover<'a> {
 }
 
 /// Fetches what a word some way behind `p` points at, if there is one below `top`; it is copied when the scan gets there.
+///
+/// # Safety
+/// The words from `p` to `top` are initialised.
 #[inline(always)]
 unsafe fn fetch_ahead(p: *mut Term, top: *mut Term) {
     // So many words ahead of the scan.

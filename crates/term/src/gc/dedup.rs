@@ -98,6 +98,9 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
 }
 
 /// Whether the object at `p` owns nothing outside the heap, and nobody has the address of its inside.
+///
+/// # Safety
+/// `p` is the header of a whole object.
 unsafe fn is_plain(p: *const Term) -> bool {
     match header_subtag((*p).raw()) {
         Subtag::Tuple

@@ -32,6 +32,8 @@ use crate::verify::look;
 use crate::word::Term;
 use std::sync::atomic::Ordering;
 
+/// # Safety
+/// As for [`collect`].
 pub(crate) unsafe fn collect_once(
     heap: &mut Heap,
     need_words: usize,
@@ -126,6 +128,9 @@ fn is_large(heap: &Heap) -> bool {
 }
 
 /// A full sweep that copies the young generation, and collects the old one where it lies.
+///
+/// # Safety
+/// As for [`collect`]; there are an old generation and no message that is looked at before it is received.
 unsafe fn sweep_in_place(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
     let mut seen = Vec::new();
     let mut moved = copy_young(heap, need, roots, Kind::Young, &mut seen);
@@ -139,6 +144,9 @@ unsafe fn sweep_in_place(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]
 
 /// After a full sweep of what turned out to be large: has the block be the old generation, in front of which there is a new
 /// young block. The next collection would copy it there.
+///
+/// # Safety
+/// As for [`collect`]; a full sweep has just been made: all that lives is in the young block, and there is no old one.
 unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
     debug_assert!(heap.old_heap.is_null() && heap.high_water == heap.htop && !heap.window);
     heap.collections = heap.collections.wrapping_add(1);
@@ -255,12 +263,16 @@ pub unsafe fn destroy(heap: &mut Heap) {
     heap.inline_block = false;
 }
 
+/// # Safety
+/// As for [`collect`]; `mature` words at the start of the young block are below the high-water mark.
 unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature: usize) -> usize {
     let moved = minor_copy(heap, need, roots, mature);
     finish(heap);
     moved
 }
 
+/// # Safety
+/// As for [`minor`].
 unsafe fn minor_copy(
     heap: &mut Heap,
     need: usize,
@@ -284,6 +296,9 @@ unsafe fn minor_copy(
 }
 
 /// Copies the young generation, or (minor collection) promotes what of it is mature and copies the rest.
+///
+/// # Safety
+/// As for [`collect`]; where it promotes, the old generation has room for all that is mature.
 unsafe fn copy_young(
     heap: &mut Heap,
     need: usize,
@@ -366,6 +381,8 @@ unsafe fn copy_young(
     moved
 }
 
+/// # Safety
+/// As for [`collect`].
 unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
     // Everything may live, and the need comes on top: one copy is enough.
     let bound = heap.all_words() + heap.stack_words() + need;
@@ -432,6 +449,9 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
 ///
 /// Bounded: nothing is done unless the regions left are larger than the heap, which is copied once more for it, and at
 /// most a sixteenth of each region is copied out, and no more than [`LEAVE_AT_MOST_WORDS`].
+///
+/// # Safety
+/// As for [`collect`]; `seen` is what the full sweep has met that was just made, and nothing ran since.
 unsafe fn leave_regions(
     heap: &mut Heap,
     need: usize,
@@ -453,6 +473,9 @@ unsafe fn leave_regions(
 }
 
 /// Counts what a full sweep has left, in both generations: where it was collected in place, most is in the old one.
+///
+/// # Safety
+/// A full sweep of the heap has just been made.
 unsafe fn after_full(heap: &mut Heap) {
     let (young, old) = (&heap.off_heap, &heap.old_off_heap);
     heap.region_bytes_kept = young.regions.bytes() + old.regions.bytes();
@@ -478,6 +501,9 @@ fn finish(heap: &mut Heap) {
 }
 
 /// Puts what the fragments own on the heap's list.
+///
+/// # Safety
+/// The heap is the owner of its fragments, whose lists are in order.
 unsafe fn absorb_fragment_lists(heap: &mut Heap) {
     for f in &mut heap.frags {
         heap.off_heap.append(&mut f.off_heap);

@@ -116,6 +116,10 @@ impl<'a> Notes<'a> {
 
 /// Puts forwarding marks to their regions on those terms that were sent and lie where this copy moves things, so that
 /// the heap's own references lead to the region from now on. The result is what still has its own memory.
+///
+/// # Safety
+/// The terms that were sent are alive where `moves` says that they move, and their whole heap is copied right after this: nobody
+/// else sees the marks.
 pub(crate) unsafe fn mark_sent(
     moves: impl Fn(usize) -> bool,
     sent: &mut Option<Box<Sent>>,
@@ -158,6 +162,9 @@ struct Leaving<'a> {
 /// Which regions are worth leaving: their areas in order, the words that a pass copies out of them all at most, and the words
 /// that they have. What is copied is followed from region to region as that pass does, so what a term in one refers to in
 /// another counts there.
+///
+/// # Safety
+/// The regions are alive, and the terms with them lead into them.
 pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>, usize, usize) {
     let most = LEAVE_AT_MOST_WORDS.load(Ordering::Relaxed);
     let limit = |s: &SeenRegion| match stress::roll(2) {
@@ -203,6 +210,9 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
 
 /// Words that are copied out of the regions, what is reached twice counted twice; Err: which of them takes more than it may.
 /// Where one term takes most of that by itself, its region remembers it.
+///
+/// # Safety
+/// The regions are alive, and the terms with them lead into them.
 unsafe fn count_out(some: &mut [Leaving]) -> Result<usize, usize> {
     let mut n = 0;
     let mut todo: Vec<Term> = Vec::new();

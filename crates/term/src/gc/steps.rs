@@ -98,6 +98,9 @@ enum Phase {
 /// Writes a free run.
 ///
 /// A large number's header has the length, and nothing looks into a large number. One word has no room for a header with digits.
+///
+/// # Safety
+/// They are of the old generation, and nothing that lives is there.
 unsafe fn write_run(p: *mut Term, words: usize) {
     if words == 1 {
         p.write(Term::NON_VALUE);
@@ -242,6 +245,9 @@ pub(super) unsafe fn has_room(heap: &mut Heap, words: usize) -> bool {
 
 /// Gives the old generation a block of `to` words where it lies, or of less where there are no addresses for so many: of `least`
 /// words at least.
+///
+/// # Safety
+/// The caller owns the heap, which has an old generation.
 unsafe fn grow(heap: &mut Heap, least: usize, to: usize) -> bool {
     let block = heap.old_block_words();
     let mut more = to - block;
@@ -335,6 +341,9 @@ fn runs_of(heap: &mut Heap, promoted: usize) -> &mut Runs {
 }
 
 /// Begins a sweep: every slot that leads into the old generation is looked at.
+///
+/// # Safety
+/// As for [`super::collect`]; the young block was just copied, there are no fragments, and no sweep is under way.
 unsafe fn begin(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     let words = heap.old_words();
     // All of these slots are looked at now, not kept in hand: they may move, or be written to, before the next step.
@@ -387,6 +396,9 @@ pub unsafe fn step(heap: &mut Heap) -> usize {
 }
 
 /// A step, which looks at `least` slots; at more, up to [`STEP_SLOTS`], as long as marking them has not taken [`STEP_TIME`].
+///
+/// # Safety
+/// As for [`step`].
 unsafe fn step_by(heap: &mut Heap, least: usize) -> usize {
     let slots = match stress() {
         true => 1 + stress::below([16, 64, 512][stress::below(3)]),
@@ -437,6 +449,9 @@ unsafe fn step_by(heap: &mut Heap, least: usize) -> usize {
 
 /// Marks at `least` slots, and at most `slots`. True if nothing is left to look at. What a large heap refers to has mostly left the
 /// processor's caches, and then a slot takes many times as long as otherwise.
+///
+/// # Safety
+/// As for [`Marker::advance`].
 unsafe fn mark_on(marker: &mut Marker<'static>, least: usize, slots: usize) -> bool {
     let start = std::time::Instant::now();
     let mut seen = 0;
@@ -467,6 +482,9 @@ fn forget_dead_sent(heap: &mut Heap, m: &Marker) {
 
 /// Takes the dead off the list of those that own something, behind `after` and for `most` of them. The last that stays of those
 /// looked at; None: it was the end of the list.
+///
+/// # Safety
+/// `after` is null or an object of the old generation's list, and `m` has marked all that lives of it.
 unsafe fn look_at_owners(
     heap: &mut Heap,
     m: &Marker,
@@ -506,6 +524,10 @@ unsafe fn look_at_owners(
 }
 
 /// Makes runs of dead words, from word `at` of the bitmap on, for about so many slots. Where to go on; None: that was all.
+///
+/// # Safety
+/// The marker has marked all that lives; what lies behind word `at` was not written to since, but by promotions, which are
+/// marked.
 unsafe fn find_runs(
     s: &mut Sweep,
     runs: &mut Runs,
@@ -581,6 +603,9 @@ unsafe fn find_runs(
 }
 
 /// Gives more of a long run back to the system; it may be used when that is done.
+///
+/// # Safety
+/// The run that is given back is in nobody's hands: the heap gives out no words of it.
 unsafe fn give_on(s: &mut Sweep, runs: &mut Runs) {
     let Some(g) = &mut s.giving else { return };
     let n = (g.words - g.given).min(GIVEN_AT_ONCE_WORDS);
@@ -596,6 +621,9 @@ unsafe fn give_on(s: &mut Sweep, runs: &mut Runs) {
 }
 
 /// The sweep is over.
+///
+/// # Safety
+/// The sweep has looked at all words of the old generation of this heap, and at all owners.
 unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
     let Sweep {
         mut marker,

@@ -11,13 +11,21 @@ const VIEWS = [
 const $ = (id) => document.getElementById(id);
 
 // An element. Attributes that are functions are listeners; children that are null are left out.
+// A name in code, which a line may end in behind what separates its parts, and nowhere else.
+function parts(text) {
+  const all = text.split(/(?<=[:./,_])(?=\w)/);
+  return all.flatMap((part, i) => i ? [document.createElement("wbr"), part] : [part]);
+}
 function h(name, attributes, ...children) {
   const e = document.createElement(name);
   for (const [k, v] of Object.entries(attributes || {})) {
     if (typeof v === "function") e.addEventListener(k, v);
     else if (v !== null && v !== undefined && v !== false) e.setAttribute(k, v === true ? "" : v);
   }
-  for (const c of children.flat(3)) if (c !== null && c !== undefined && c !== false) e.append(c);
+  const code = name === "code" || e.classList.contains("code");
+  for (const c of children.flat(3)) {
+    if (c !== null && c !== undefined && c !== false) e.append(...(code && typeof c === "string" ? parts(c) : [c]));
+  }
   return e;
 }
 function s(name, attributes, ...children) {

@@ -1,0 +1,195 @@
+//! Calls on files that a scheduler makes itself. To hand a process to a dirty thread and back takes longer than to write a page of
+//! some hundred kilobytes to a file, which is to copy it to memory for the most part.
+//!
+//! Only pages that the system has in memory are read so: it answers that it hasn't them where it would have to wait. A write may
+//! wait, so:
+//! * Only files count whose bytes go to memory: `/dev/null` and its like, and regular files of local file systems, if they aren't opened
+//!   to be written through.
+//! * One scheduler at least makes no such write at any time, so what becomes ready meanwhile runs there. Where there is but one, there
+//!   are no such writes.
+//! * One writes no more than [`MOST_BYTES`]. After one that took longer than [`LONG_NS`], dirty threads make the next ones of
+//!   that file: [`FIRST_AWAY`], and more where it takes long again.
+
+use purlin_kernel::{clock, sched};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+/// Bytes that are written at once at most.
+pub(crate) const MOST_BYTES: usize = 512 * 1024;
+/// A write that took so many nanoseconds waited for something else than memory, or for the processor.
+const LONG_NS: i64 = 1_000_000;
+/// Writes that dirty threads make after a long one, at first and at most.
+const FIRST_AWAY: u32 = 32;
+const MOST_AWAY: u32 = 4096;
+
+/// Schedulers in such a call.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a scheduler reads and writes a file itself.
+pub(crate) struct AtOnce {
+    /// It does neither.
+    never: bool,
+    /// The system can't tell what it has in memory.
+    reads_unknown: AtomicBool,
+    /// Writes that dirty threads make before it does again.
+    away: AtomicU32,
+    /// How many those will be after the next long one.
+    next_away: AtomicU32,
+}
+
+impl AtOnce {
+    /// That of a descriptor that is open.
+    pub(crate) fn of(fd: i32, st: Option<&libc::stat>) -> AtOnce {
+        AtOnce {
+            never: !st.is_some_and(|st| goes_to_memory(fd, st)),
+            reads_unknown: AtomicBool::new(false),
+            away: AtomicU32::new(0),
+            next_away: AtomicU32::new(FIRST_AWAY),
+        }
+    }
+    /// Whether the position in the file is only a number.
+    pub(crate) fn seeks(&self) -> bool {
+        !self.never
+    }
+    /// Whether a scheduler may try to read.
+    pub(crate) fn reads(&self) -> bool {
+        !self.never && !self.reads_unknown.load(Ordering::Relaxed)
+    }
+    /// To try has failed by that error. Whether the read is a dirty thread's.
+    pub(crate) fn read_failed(&self, errno: i32) -> bool {
+        let unknown = [libc::EOPNOTSUPP, libc::ENOSYS, libc::EINVAL].contains(&errno);
+        if unknown {
+            self.reads_unknown.store(true, Ordering::Relaxed);
+        }
+        unknown || errno == libc::EAGAIN
+    }
+    /// Begins a write on a scheduler; None if it is a dirty thread's. The file is in the hands of the caller.
+    pub(crate) fn begin(&self) -> Option<Call<'_>> {
+        if self.never {
+            return None;
+        }
+        let away = self.away.load(Ordering::Relaxed);
+        if away > 0 {
+            self.away.store(away - 1, Ordering::Relaxed);
+            return None;
+        }
+        let calls = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+        // From here on its end takes it back.
+        let call = Call {
+            of: self,
+            since: clock::elapsed(),
+            asked: false,
+        };
+        (calls < sched::online()).then_some(call)
+    }
+}
+
+/// A write under way on a scheduler.
+pub(crate) struct Call<'a> {
+    of: &'a AtOnce,
+    since: i64,
+    /// The system has been asked.
+    asked: bool,
+}
+
+impl Call<'_> {
+    /// The system is asked now.
+    pub(crate) fn ask(&mut self) {
+        self.asked = true;
+    }
+    /// It is more than is written at once, and the next ones may be as well.
+    pub(crate) fn too_much(self) {
+        self.of.away.store(FIRST_AWAY, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        CALLS.fetch_sub(1, Ordering::Relaxed);
+        if !self.asked {
+            return;
+        }
+        let next = self.of.next_away.load(Ordering::Relaxed);
+        let next = if clock::elapsed() - self.since > LONG_NS {
+            self.of.away.store(next, Ordering::Relaxed);
+            (next * 4).min(MOST_AWAY)
+        } else {
+            (next / 2).max(FIRST_AWAY)
+        };
+        self.of.next_away.store(next, Ordering::Relaxed);
+    }
+}
+
+/// Major number of the devices that are made of memory, and the minor ones of those that take whatever is written: `/dev/null`,
+/// `/dev/zero`, `/dev/full`.
+const MEMORY_DEVICES: u32 = 1;
+const SINKS: [u32; 3] = [3, 5, 7];
+
+/// Whether what is written to the file goes to memory first.
+#[cfg(target_os = "linux")]
+fn goes_to_memory(fd: i32, st: &libc::stat) -> bool {
+    match st.st_mode & libc::S_IFMT {
+        libc::S_IFCHR => {
+            let (major, minor) = (libc::major(st.st_rdev), libc::minor(st.st_rdev));
+            major == MEMORY_DEVICES && SINKS.contains(&minor)
+        }
+        libc::S_IFREG => !writes_through(fd) && is_local(fd),
+        _ => false,
+    }
+}
+#[cfg(not(target_os = "linux"))]
+fn goes_to_memory(_: i32, _: &libc::stat) -> bool {
+    false
+}
+
+/// Whether a write waits for the disk.
+#[cfg(target_os = "linux")]
+fn writes_through(fd: i32) -> bool {
+    // SAFETY: a plain call.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    flags < 0 || flags & (libc::O_SYNC | libc::O_DSYNC | libc::O_DIRECT) != 0
+}
+
+/// Whether the file lies on a file system of this machine. One that a program serves may wait for this very runtime.
+#[cfg(target_os = "linux")]
+fn is_local(fd: i32) -> bool {
+    let mut st = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: `st` has room for the result, which is all written where the call succeeds.
+    let kind = unsafe {
+        if libc::fstatfs(fd, st.as_mut_ptr()) < 0 {
+            return false;
+        }
+        st.assume_init().f_type
+    };
+    let local = [
+        libc::EXT4_SUPER_MAGIC,
+        libc::XFS_SUPER_MAGIC,
+        libc::BTRFS_SUPER_MAGIC,
+        libc::F2FS_SUPER_MAGIC,
+        libc::TMPFS_MAGIC,
+        libc::OVERLAYFS_SUPER_MAGIC,
+    ];
+    // Their types differ between systems.
+    local.iter().any(|&k| k as u64 == kind as u64)
+}
+
+/// Reads what is in memory of the file, from `at` or from where it is, without waiting: the bytes, or -1 with an error number.
+///
+/// # Safety
+/// `to` has room for `n` bytes.
+#[cfg(target_os = "linux")]
+pub(crate) unsafe fn read_now(fd: i32, to: *mut u8, n: usize, at: Option<i64>) -> isize {
+    let room = libc::iovec {
+        iov_base: to.cast(),
+        iov_len: n,
+    };
+    // SAFETY: by the contract. -1 is the position of the file itself.
+    unsafe { libc::preadv2(fd, &room, 1, at.unwrap_or(-1), libc::RWF_NOWAIT) }
+}
+/// The same: never called, since no file is read so.
+///
+/// # Safety
+/// None is needed.
+#[cfg(not(target_os = "linux"))]
+pub(crate) unsafe fn read_now(_: i32, _: *mut u8, _: usize, _: Option<i64>) -> isize {
+    -1
+}

@@ -1,0 +1,6 @@
+//! Files: module `prim_file`, what a scheduler reads and writes itself (`at_once.rs`), and the driver of files in memory.
+
+mod at_once;
+pub mod prim_file;
+pub mod prim_file_names;
+pub(crate) mod ram_file;

@@ -1,0 +1,1049 @@
+//! Natives of module `prim_file` that work on open files. Those that work on names are in
+//! [`super::prim_file_names`].
+//!
+//! # Who closes a file
+//! A file is a magic reference to a descriptor with a state. Operations take the state from idle to busy and back, so
+//! that a descriptor is never closed under a system call; a file whose owner ends meanwhile is closed by the operation
+//! under way. Of the other files of an owner that ends [`owner_exit`] takes care: it closes them on a thread of its
+//! own, because closing may block. An open file is kept by the table of owners, not by its references: dropping the
+//! last reference closes nothing, as in stock.
+//!
+//! # What may never return
+//! Opening a pipe waits for who opens its other end, and reading or writing what is no regular file for the other side:
+//! threads of their own make these calls ([`apart`]).
+
+use super::at_once::{self, AtOnce};
+use crate::cx::{BifResult, Cx, Fail};
+use crate::gather::{Gather, MAX_PARTS, Parts, max_parts, scratch_bytes};
+use crate::os::retry;
+use crate::port::watch;
+use crate::posix::{errno_atom, last_errno};
+use crate::process::resource_counts;
+use crate::{accounts, bifs, inside, lazy_atoms};
+use crate::{blocking, iolist, native_state};
+use purlin_term::bin::RcBin;
+use purlin_term::frag::OwnedTerm;
+use purlin_term::layout::heap_bin_limit;
+use purlin_term::sync::{Mutex, MutexGuard};
+use purlin_term::{Alloc, Term, am, arith, gc};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
+
+lazy_atoms! {
+    append = "append";
+    bof = "bof";
+    cur = "cur";
+    directory = "directory";
+    dont_need = "dont_need";
+    exclusive = "exclusive";
+    no_reuse = "no_reuse";
+    random = "random";
+    sequential = "sequential";
+    skip_type_check = "skip_type_check";
+    sync = "sync";
+    will_need = "will_need";
+}
+
+const IDLE: u8 = 0;
+const BUSY: u8 = 1;
+/// Busy, to be closed when the operation ends.
+const CLOSE_PENDING: u8 = 2;
+const CLOSED: u8 = 3;
+
+/// Bytes that a read of unknown length starts with.
+const FIRST_READ_BYTES: usize = 16 * 1024;
+
+/// Bytes that a scheduler reads at once at most.
+const MOST_HERE: usize = 256 * 1024;
+
+/// Bytes that a scheduler reads or writes for a reduction.
+const BYTES_PER_REDUCTION: usize = 512;
+
+/// An open file.
+struct File {
+    state: AtomicU8,
+    /// -1 once closed.
+    fd: AtomicI32,
+    owner: Term,
+    /// Reading and writing may wait for somebody else.
+    waits: bool,
+    /// Whether a scheduler writes itself.
+    at_once: AtOnce,
+}
+
+impl File {
+    /// Closes the descriptor, once. The state is closed already.
+    fn close(&self) -> Result<(), i32> {
+        let fd = self.fd.swap(-1, Ordering::AcqRel);
+        // SAFETY: this took the descriptor, so nobody else uses or closes it. Not repeated when interrupted: the
+        // descriptor is gone then too.
+        if fd >= 0 && unsafe { libc::close(fd) } < 0 {
+            return Err(last_errno());
+        }
+        Ok(())
+    }
+    /// Begins an operation. None: another is under way, or the file is closed.
+    fn begin(&self) -> Option<i32> {
+        self.state
+            .compare_exchange(IDLE, BUSY, Ordering::AcqRel, Ordering::Acquire)
+            .ok()?;
+        Some(self.fd.load(Ordering::Acquire))
+    }
+    /// Ends an operation, and closes the file if its owner has ended meanwhile.
+    fn end(&self) {
+        let swapped = self
+            .state
+            .compare_exchange(BUSY, IDLE, Ordering::AcqRel, Ordering::Acquire);
+        if swapped.is_err() {
+            // The owner ended: its files have been taken out of the table.
+            self.state.store(CLOSED, Ordering::Release);
+            let _ = self.close();
+        }
+    }
+    fn id(self: &Arc<File>) -> usize {
+        Arc::as_ptr(self) as usize
+    }
+}
+
+type Owners = HashMap<u64, HashMap<usize, Arc<File>>>;
+
+/// The files of each owner, by the owner's word.
+fn owners() -> MutexGuard<'static, Owners> {
+    static OWNERS: OnceLock<Mutex<Owners>> = OnceLock::new();
+    let m = OWNERS.get_or_init(|| Mutex::new(HashMap::new()));
+    m.lock()
+}
+
+fn disown(f: &Arc<File>) {
+    let mut o = owners();
+    if let Some(files) = o.get_mut(&f.owner.raw()) {
+        if files.remove(&f.id()).is_some() {
+            resource_counts::leave(f.owner, 1);
+        }
+        if files.is_empty() {
+            o.remove(&f.owner.raw());
+        }
+    }
+}
+
+/// Closes the files of a process that has ended. Any thread; does not block.
+pub fn owner_exit(pid: Term) {
+    if !resource_counts::any(pid) {
+        return;
+    }
+    let Some(files) = owners().remove(&pid.raw()) else {
+        return;
+    };
+    resource_counts::leave(pid, files.len());
+    for f in files.into_values() {
+        loop {
+            let swap = |from, to| {
+                f.state
+                    .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+            };
+            match swap(IDLE, CLOSED) {
+                Ok(_) => {
+                    close_later(f);
+                    break;
+                }
+                // Tried again in case the operation ended just now.
+                Err(BUSY) => {
+                    if swap(BUSY, CLOSE_PENDING).is_ok() {
+                        break;
+                    }
+                }
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+/// Has a file closed by the thread that does nothing else.
+fn close_later(f: Arc<File>) {
+    if purlin_kernel::os::single::on() {
+        let _ = f.close();
+        return;
+    }
+    static CLOSER: OnceLock<Option<mpsc::Sender<Arc<File>>>> = OnceLock::new();
+    let closer = CLOSER.get_or_init(|| {
+        let (tx, rx) = mpsc::channel::<Arc<File>>();
+        std::thread::Builder::new()
+            .name("closer".into())
+            .spawn(move || {
+                purlin_kernel::affinity::begin_unbound();
+                for f in rx {
+                    // Nobody is left to be told.
+                    let _ = f.close();
+                }
+            })
+            .ok()
+            .map(|_| tx)
+    });
+    let left = match closer {
+        Some(tx) => tx.send(f).err().map(|e| e.0),
+        None => Some(f),
+    };
+    if let Some(f) = left {
+        let _ = f.close();
+    }
+}
+
+/// `{error, Name}`
+pub(super) fn posix_error(cx: &mut Cx, errno: i32) -> Term {
+    let e = errno_atom(errno);
+    cx.err(e)
+}
+
+/// `ok`, or `{error, Name}`.
+pub(super) fn done(cx: &mut Cx, r: Result<(), i32>) -> BifResult {
+    Ok(match r {
+        Ok(()) => am::OK,
+        Err(e) => posix_error(cx, e),
+    })
+}
+
+/// A path argument: a binary that ends in a null character, and has others only behind that one.
+pub(super) fn path_arg<'a>(t: Term) -> Result<Cow<'a, CStr>, i32> {
+    let b = t.as_binary().ok_or(libc::EINVAL)?;
+    let end = memchr::memchr(0, &b).ok_or(libc::EINVAL)?;
+    if b[end..].iter().any(|&c| c != 0) {
+        return Err(libc::EINVAL);
+    }
+    let c = match b {
+        Cow::Borrowed(b) => CStr::from_bytes_until_nul(b).map(Cow::Borrowed),
+        Cow::Owned(b) => CStr::from_bytes_until_nul(&b).map(|c| Cow::Owned(c.to_owned())),
+    };
+    c.map_err(|_| libc::EINVAL)
+}
+
+fn file<'a>(t: Term) -> Result<&'a Arc<File>, Fail> {
+    native_state::get::<Arc<File>>(t).ok_or(Fail::Badarg)
+}
+
+/// Runs an operation on the descriptor of `t`.
+fn with_fd(cx: &mut Cx, t: Term, op: impl FnOnce(&mut Cx, i32) -> BifResult) -> BifResult {
+    let f = file(t)?;
+    let Some(fd) = f.begin() else {
+        return Ok(posix_error(cx, libc::EINVAL));
+    };
+    let r = op(cx, fd);
+    f.end();
+    r
+}
+
+/// Runs an operation on the descriptor of a file that `waits`.
+fn apart_with_fd<T: Send + 'static>(
+    cx: &mut Cx,
+    f: &Arc<File>,
+    op: impl FnOnce(i32) -> T + Send + 'static,
+    result: impl FnOnce(&mut Cx, T) -> BifResult + Send + 'static,
+) -> BifResult {
+    let f = f.clone();
+    let Some(fd) = f.begin() else {
+        return Ok(posix_error(cx, libc::EINVAL));
+    };
+    blocking::call(cx, move || {
+        let r = op(fd);
+        f.end();
+        Box::new(move |cx| result(cx, r))
+    })
+}
+
+/// Major number of the devices that are made of memory (`/dev/null`, `/dev/zero`, `/dev/urandom` …).
+const MEMORY_DEVICES: u32 = 1;
+
+/// Whether to read or write such a file may wait for somebody else.
+fn may_wait(st: &libc::stat) -> bool {
+    match st.st_mode & libc::S_IFMT {
+        libc::S_IFIFO | libc::S_IFSOCK => true,
+        libc::S_IFCHR => libc::major(st.st_rdev) != MEMORY_DEVICES,
+        _ => false,
+    }
+}
+
+/// Whether to open the file may wait: it is a pipe that has a name.
+fn open_waits(path: &CStr) -> bool {
+    let mut st = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the path is terminated; `st` has room for the result, which is all written where the call succeeds.
+    unsafe {
+        libc::stat(path.as_ptr(), st.as_mut_ptr()) == 0
+            && st.assume_init().st_mode & libc::S_IFMT == libc::S_IFIFO
+    }
+}
+
+/// The descriptor behind a file reference, duplicated, for natives that keep it (`sendfile`). An errno if that fails.
+pub(crate) fn dup(t: Term) -> Option<Result<i32, i32>> {
+    let f = native_state::get::<Arc<File>>(t)?;
+    let Some(fd) = f.begin() else {
+        return Some(Err(libc::EINVAL));
+    };
+    // SAFETY: a plain call; the descriptor is open while the state is busy.
+    let r = retry(|| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) as isize });
+    f.end();
+    Some(r.map(|fd| fd as i32))
+}
+
+/// `{ok, Ref}` for a descriptor that is open.
+fn make_file(cx: &mut Cx, fd: i32) -> Term {
+    let st = fstat(fd).ok();
+    let f = Arc::new(File {
+        state: AtomicU8::new(IDLE),
+        fd: AtomicI32::new(fd),
+        owner: cx.self_pid(),
+        waits: st.as_ref().is_some_and(may_wait),
+        at_once: AtOnce::of(fd, st.as_ref()),
+    });
+    resource_counts::enter(f.owner);
+    owners()
+        .entry(f.owner.raw())
+        .or_default()
+        .insert(f.id(), f.clone());
+    let r = native_state::make(cx, f);
+    cx.ok(r)
+}
+
+/// Flags of `open(2)` for a list of modes; modes that other layers handle are passed over.
+fn open_flags(modes: Term) -> (i32, bool, bool) {
+    let (mut r, mut w, mut excl, mut app, mut syn, mut any, mut dir) =
+        (false, false, false, false, false, false, false);
+    for m in modes.list_iter() {
+        r |= m == am::READ;
+        w |= m == am::WRITE;
+        excl |= m == exclusive();
+        app |= m == append();
+        syn |= m == sync();
+        any |= m == skip_type_check();
+        dir |= m == directory();
+    }
+    w |= app || excl;
+    let mut flags = match (r, w) {
+        (_, false) => libc::O_RDONLY,
+        (false, true) => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
+        (true, true) => libc::O_RDWR | libc::O_CREAT,
+    };
+    if app {
+        flags = flags & !libc::O_TRUNC | libc::O_APPEND;
+    }
+    for (on, flag) in [
+        (excl, libc::O_EXCL),
+        (syn, libc::O_SYNC),
+        (dir, libc::O_DIRECTORY),
+    ] {
+        if on {
+            flags |= flag;
+        }
+    }
+    (flags, any, dir)
+}
+
+/// Opens `path`: an owned descriptor, which programs that are started do not inherit.
+fn open(path: &CStr, flags: i32, mode: u32) -> Result<i32, i32> {
+    // SAFETY: the path is terminated and stays for the call.
+    let open = || unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, mode) as isize };
+    retry(open).map(|fd| fd as i32)
+}
+
+fn fstat(fd: i32) -> Result<libc::stat, i32> {
+    let mut st = std::mem::MaybeUninit::uninit();
+    // SAFETY: `st` has room for the result, which is all written where the call succeeds.
+    unsafe {
+        if libc::fstat(fd, st.as_mut_ptr()) < 0 {
+            return Err(last_errno());
+        }
+        Ok(st.assume_init())
+    }
+}
+
+/// Opens `path` for a list of modes that was read.
+fn open_checked(path: &CStr, (flags, any_type, dir): (i32, bool, bool)) -> Result<OwnedFd, i32> {
+    if let Some(found) = inside::find(path.to_bytes()) {
+        return match found? {
+            inside::Found::Folder => Err(libc::EISDIR),
+            inside::Found::File(_) if flags & libc::O_ACCMODE != libc::O_RDONLY => Err(libc::EROFS),
+            inside::Found::File(_) if dir => Err(libc::ENOTDIR),
+            inside::Found::File(file) => inside::descriptor(file),
+        };
+    }
+    let fd = open(path, flags, if dir { 0o777 } else { 0o666 })?;
+    // SAFETY: opened here and known to nobody else.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let is_dir =
+        || fstat(fd.as_raw_fd()).is_ok_and(|st| st.st_mode & libc::S_IFMT == libc::S_IFDIR);
+    if !any_type && !dir && is_dir() {
+        return Err(libc::EISDIR);
+    }
+    Ok(fd)
+}
+
+fn opened(cx: &mut Cx, r: Result<OwnedFd, i32>) -> BifResult {
+    Ok(match r {
+        Ok(fd) => make_file(cx, fd.into_raw_fd()),
+        Err(e) => posix_error(cx, e),
+    })
+}
+
+fn open_2(cx: &mut Cx, [path, modes]: [Term; 2]) -> BifResult {
+    if let Some(r) = blocking::resumed(cx) {
+        return r;
+    }
+    if !modes.is_list() {
+        return Err(Fail::Badarg);
+    }
+    let path = match path_arg(path) {
+        Ok(p) => p,
+        Err(e) => return Ok(posix_error(cx, e)),
+    };
+    let modes = open_flags(modes);
+    if open_waits(&path) {
+        let path = path.into_owned();
+        return blocking::call(cx, move || {
+            let r = open_checked(&path, modes);
+            Box::new(move |cx| opened(cx, r))
+        });
+    }
+    opened(cx, open_checked(&path, modes))
+}
+
+fn file_desc_to_ref_1(cx: &mut Cx, [fd]: [Term; 1]) -> BifResult {
+    let fd = int_arg(fd)?;
+    // SAFETY: a plain call.
+    if unsafe { libc::fcntl(fd, libc::F_GETFL) } == -1 && last_errno() == libc::EBADF {
+        return Ok(posix_error(cx, libc::EBADF));
+    }
+    Ok(make_file(cx, fd))
+}
+
+fn close_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
+    let f = file(f)?;
+    let took = f
+        .state
+        .compare_exchange(IDLE, CLOSED, Ordering::AcqRel, Ordering::Acquire);
+    if took.is_err() {
+        return Ok(posix_error(cx, libc::EINVAL));
+    }
+    disown(f);
+    let r = f.close();
+    done(cx, r)
+}
+
+/// The native that stock's janitor process calls for a file whose owner has ended.
+fn delayed_close_1(_: &mut Cx, [f]: [Term; 1]) -> BifResult {
+    let f = file(f)?;
+    if f.state.load(Ordering::Acquire) == CLOSED {
+        let _ = f.close();
+    }
+    Ok(am::OK)
+}
+
+/// An integer of the C library's `int`.
+pub(super) fn int_arg(t: Term) -> Result<i32, Fail> {
+    arith::to_i64(t)
+        .and_then(|n| i32::try_from(n).ok())
+        .ok_or(Fail::Badarg)
+}
+
+/// A number from 0 on: another number is an error of the operating system's kind, all else `badarg`.
+fn offset_arg(t: Term) -> Result<Result<i64, i32>, Fail> {
+    if !t.is_number() {
+        return Err(Fail::Badarg);
+    }
+    Ok(arith::to_i64(t).filter(|&n| n >= 0).ok_or(libc::EINVAL))
+}
+
+fn offset_args(a: Term, b: Term) -> Result<Result<(i64, i64), i32>, Fail> {
+    let (a, b) = (offset_arg(a)?, offset_arg(b)?);
+    Ok(a.and_then(|a| b.map(|b| (a, b))))
+}
+
+/// Bytes being read: a counted block, filled from the front.
+struct Filling {
+    bin: *mut RcBin,
+    room: usize,
+    len: usize,
+}
+
+// SAFETY: whoever holds it has the only count of the block.
+unsafe impl Send for Filling {}
+
+impl Filling {
+    fn new(room: usize) -> Result<Filling, i32> {
+        let bin = RcBin::try_alloc(room).ok_or(libc::ENOMEM)?;
+        Ok(Filling { bin, room, len: 0 })
+    }
+    /// A copy of bytes that are there.
+    fn of(bytes: &[u8]) -> Result<Filling, i32> {
+        let mut b = Filling::new(bytes.len().max(1))?;
+        // SAFETY: a fresh block with that much room.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), RcBin::bytes(b.bin), bytes.len()) };
+        b.len = bytes.len();
+        Ok(b)
+    }
+    fn resize(&mut self, room: usize) -> Result<(), i32> {
+        // SAFETY: nobody else knows the block yet.
+        self.bin = unsafe { RcBin::try_grow(self.bin, room) }.ok_or(libc::ENOMEM)?;
+        self.room = room;
+        Ok(())
+    }
+    /// Reads until `wanted` bytes are there or the file ends; `read` gets place, number of bytes and how many were
+    /// read before. The block grows with what there really is, so that a huge `wanted` costs nothing.
+    fn fill(
+        &mut self,
+        wanted: usize,
+        mut read: impl FnMut(*mut u8, usize, usize) -> isize,
+    ) -> Result<(), i32> {
+        while self.len < wanted {
+            if self.len == self.room {
+                self.resize(
+                    self.room
+                        .saturating_mul(2)
+                        .max(FIRST_READ_BYTES)
+                        .min(wanted),
+                )?;
+            }
+            let left = self.room.min(wanted) - self.len;
+            // SAFETY: `left` bytes of the block lie behind those that are filled.
+            let n =
+                retry(|| unsafe { read(RcBin::bytes(self.bin).add(self.len), left, self.len) })?;
+            if n == 0 {
+                break;
+            }
+            self.len += n;
+        }
+        Ok(())
+    }
+    fn into_term(mut self, cx: &mut Cx) -> Term {
+        cx.bump(self.len / 4096);
+        if self.len <= heap_bin_limit() {
+            // SAFETY: the bytes are initialised as far as `len`.
+            return cx
+                .binary(unsafe { std::slice::from_raw_parts(RcBin::bytes(self.bin), self.len) });
+        }
+        if self.len < self.room {
+            // Without the memory to make it smaller it stays large.
+            let _ = self.resize(self.len);
+        }
+        let (bin, len) = (self.bin, self.len);
+        std::mem::forget(self);
+        // SAFETY: the count goes to the term; the bytes are initialised as far as `len`.
+        unsafe {
+            (*bin).used.store(len, Ordering::Relaxed);
+            cx.refc_bin(bin, len)
+        }
+    }
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        // SAFETY: this owns the only count.
+        unsafe { RcBin::release(self.bin) }
+    }
+}
+
+/// Bytes to make room for at once when `wanted` are to be read from `at`: what the file says it has, or little.
+fn first_room(fd: i32, wanted: usize, at: Option<i64>) -> usize {
+    if wanted <= 256 * 1024 {
+        return wanted;
+    }
+    let left = || {
+        let st = fstat(fd).ok()?;
+        if st.st_mode & libc::S_IFMT != libc::S_IFREG {
+            return None;
+        }
+        let at = match at {
+            Some(at) => at,
+            // SAFETY: a plain call.
+            None => unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) },
+        };
+        usize::try_from(st.st_size - at).ok()
+    };
+    left().unwrap_or(0).clamp(FIRST_READ_BYTES, wanted)
+}
+
+/// Reads that many bytes, or what there is. None at the end of the file.
+fn read_bytes(fd: i32, size: i64, at: Option<i64>) -> Result<Option<Filling>, i32> {
+    let size = usize::try_from(size).map_err(|_| libc::EINVAL)?;
+    if size == 0 {
+        // Nothing is read, but whether the file may be read is told.
+        // SAFETY: no byte is written.
+        let n = unsafe {
+            match at {
+                None => libc::read(fd, std::ptr::null_mut(), 0),
+                Some(at) => libc::pread(fd, std::ptr::null_mut(), 0, at),
+            }
+        };
+        return if n < 0 { Err(last_errno()) } else { Ok(None) };
+    }
+    let mut b = Filling::new(first_room(fd, size, at))?;
+    b.fill(size, |p, n, before| {
+        // SAFETY: `fill` gives a place of n bytes.
+        unsafe {
+            match at {
+                None => libc::read(fd, p.cast(), n),
+                Some(at) => libc::pread(fd, p.cast(), n, at.saturating_add(before as i64)),
+            }
+        }
+    })?;
+    Ok((b.len != 0).then_some(b))
+}
+
+/// `{ok, Bytes}` or `eof`.
+fn bytes_term(cx: &mut Cx, b: Option<Filling>) -> Term {
+    match b {
+        Some(b) => {
+            let t = b.into_term(cx);
+            cx.ok(t)
+        }
+        None => am::EOF,
+    }
+}
+
+fn read(cx: &mut Cx, fd: i32, size: i64, at: Option<i64>) -> Result<Term, i32> {
+    let b = read_bytes(fd, size, at)?;
+    Ok(bytes_term(cx, b))
+}
+
+fn or_error(cx: &mut Cx, r: Result<Term, i32>) -> BifResult {
+    Ok(r.unwrap_or_else(|e| posix_error(cx, e)))
+}
+
+/// Reads on a scheduler what is in memory. All else, errors of arguments too, is a dirty thread's.
+fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
+    let size = arith::to_i64(size).and_then(|n| usize::try_from(n).ok());
+    let size = size.filter(|n| (1..=MOST_HERE).contains(n));
+    with_fd(cx, f, |cx, fd| {
+        let direct = &file(f)?.at_once;
+        let size = size.filter(|_| direct.reads() && !gc::stress_roll(3));
+        let size = size.ok_or(Fail::Dirty)?;
+        let mut b = Filling::new(size).map_err(|_| Fail::Dirty)?;
+        let r = b.fill(size, |p, n, before| {
+            // SAFETY: `fill` gives a place of n bytes.
+            unsafe { at_once::read_now(fd, p, n, at.map(|at| at.saturating_add(before as i64))) }
+        });
+        match r {
+            Ok(()) => {}
+            Err(e) if direct.read_failed(e) => {
+                // Bytes read so far are read again.
+                let back = -(b.len as i64);
+                // SAFETY: a plain call.
+                if at.is_none() && back != 0 && unsafe { libc::lseek(fd, back, libc::SEEK_CUR) } < 0
+                {
+                    return Ok(posix_error(cx, last_errno()));
+                }
+                return Err(Fail::Dirty);
+            }
+            Err(e) => return Ok(posix_error(cx, e)),
+        }
+        cx.bump(b.len / BYTES_PER_REDUCTION);
+        Ok(bytes_term(cx, (b.len != 0).then_some(b)))
+    })
+}
+
+fn read_2(cx: &mut Cx, [f, size]: [Term; 2]) -> BifResult {
+    if let Some(r) = blocking::resumed(cx) {
+        return r;
+    }
+    if !cx.dirty {
+        return read_here(cx, f, size, None);
+    }
+    if file(f)?.waits {
+        let size = offset_arg(size)?;
+        let read = move |fd| read_bytes(fd, size?, None);
+        return apart_with_fd(cx, file(f)?, read, |cx, r| {
+            let r = r.map(|b| bytes_term(cx, b));
+            or_error(cx, r)
+        });
+    }
+    with_fd(cx, f, |cx, fd| {
+        let r = match offset_arg(size)? {
+            Ok(size) => read(cx, fd, size, None),
+            Err(e) => Err(e),
+        };
+        or_error(cx, r)
+    })
+}
+
+fn pread_3(cx: &mut Cx, [f, at, size]: [Term; 3]) -> BifResult {
+    if !cx.dirty {
+        let at = offset_arg(at).ok().and_then(Result::ok);
+        return read_here(cx, f, size, Some(at.ok_or(Fail::Dirty)?));
+    }
+    with_fd(cx, f, |cx, fd| {
+        let r = match offset_args(at, size)? {
+            Ok((at, size)) => read(cx, fd, size, Some(at)),
+            Err(e) => Err(e),
+        };
+        or_error(cx, r)
+    })
+}
+
+/// Whether all of a list may be written: `iolist_to_iovec/1` leaves them to be looked at here.
+fn is_iovec(t: Term) -> bool {
+    (t.is_nil() || t.is_list_ptr()) && iolist::size(t).is_ok()
+}
+
+/// A gatherer of a list, of which all may be written, with its first batch; None for anything else.
+fn gathered(iovec: Term) -> Option<Gather> {
+    if !iovec.is_nil() && !iovec.is_list_ptr() {
+        return None;
+    }
+    let mut gather = Gather::new(iovec);
+    gather.next_batch(max_parts(), scratch_bytes()).ok()?;
+    // A list that is whole in one batch has been looked at.
+    (gather.is_last() || iolist::size(iovec).is_ok()).then_some(gather)
+}
+
+/// Writes all of what is gathered, batch by batch, from the first one on; where, if `at` is given.
+fn write_all(me: Term, fd: i32, mut gather: Gather, at: Option<i64>) -> Result<(), i32> {
+    let mut pos = at.unwrap_or(0);
+    let mut room = [const { MaybeUninit::uninit() }; MAX_PARTS];
+    loop {
+        while gather.bytes() > 0 {
+            let parts = gather.vector(&mut room);
+            let r = retry(|| write_some(fd, parts, at.map(|_| pos)));
+            accounts::writes(|w| w.calls += 1);
+            if watch::is_on() {
+                watch::wrote(&[me], &gather, r.as_ref().ok().copied());
+            }
+            let n = r?;
+            if n == 0 {
+                return Err(libc::EIO);
+            }
+            gather.advance(n);
+            pos = pos.saturating_add(n as i64);
+        }
+        if gather.is_last()
+            || !(gather.next_batch(max_parts(), scratch_bytes())).map_err(|_| libc::EINVAL)?
+        {
+            return Ok(());
+        }
+    }
+}
+
+/// One system call that writes parts, of which there is at least one.
+fn write_some(fd: i32, parts: &[libc::iovec], at: Option<i64>) -> isize {
+    let count = parts.len() as i32;
+    // SAFETY: the parts are bytes of terms in hand or of the gatherer's scratch block, both kept for the call.
+    unsafe {
+        let n = match at {
+            None => libc::writev(fd, parts.as_ptr(), count),
+            Some(at) => libc::pwritev(fd, parts.as_ptr(), count, at),
+        };
+        if n < 0 && count > 1 && last_errno() == libc::EINVAL {
+            // More than a count of bytes can say: the first alone.
+            let (p, len) = (parts[0].iov_base, parts[0].iov_len.min(i32::MAX as usize));
+            return match at {
+                None => libc::write(fd, p, len),
+                Some(at) => libc::pwrite(fd, p, len, at),
+            };
+        }
+        n
+    }
+}
+
+/// Writes on a scheduler what is written soon. All else, errors of arguments too, is a dirty thread's.
+fn write_here(cx: &mut Cx, f: Term, iovec: Term, at: Option<i64>) -> BifResult {
+    with_fd(cx, f, |cx, fd| {
+        let mut call = file(f)?.at_once.begin().ok_or(Fail::Dirty)?;
+        if gc::stress_roll(3) || !iovec.is_list() {
+            return Err(Fail::Dirty);
+        }
+        accounts::writes_begin();
+        let mut gather = Gather::new(iovec);
+        let first = gather.next_batch(max_parts(), at_once::MOST_BYTES);
+        if first.is_err() || !gather.is_last() || gather.bytes() > at_once::MOST_BYTES {
+            call.too_much();
+            return Err(Fail::Dirty);
+        }
+        cx.bump(gather.bytes() / BYTES_PER_REDUCTION);
+        let me = cx.self_pid();
+        call.ask();
+        let r = write_all(me, fd, gather, at);
+        accounts::wrote(cx);
+        done(cx, r)
+    })
+}
+
+fn write_2(cx: &mut Cx, [f, iovec]: [Term; 2]) -> BifResult {
+    if let Some(r) = blocking::resumed(cx) {
+        return r;
+    }
+    if !cx.dirty {
+        return write_here(cx, f, iovec, None);
+    }
+    if file(f)?.waits {
+        if !is_iovec(iovec) {
+            return Err(Fail::Badarg);
+        }
+        let (me, iovec) = (cx.self_pid(), OwnedTerm::copy_of(iovec));
+        let write = move |fd| match gathered(iovec.term()) {
+            Some(g) => write_all(me, fd, g, None),
+            None => Err(libc::EINVAL),
+        };
+        return apart_with_fd(cx, file(f)?, write, done);
+    }
+    with_fd(cx, f, |cx, fd| {
+        accounts::writes_begin();
+        let gather = gathered(iovec).ok_or(Fail::Badarg)?;
+        let me = cx.self_pid();
+        let r = write_all(me, fd, gather, None);
+        accounts::wrote(cx);
+        done(cx, r)
+    })
+}
+
+fn pwrite_3(cx: &mut Cx, [f, at, iovec]: [Term; 3]) -> BifResult {
+    if !cx.dirty {
+        let at = offset_arg(at).ok().and_then(Result::ok);
+        return write_here(cx, f, iovec, Some(at.ok_or(Fail::Dirty)?));
+    }
+    with_fd(cx, f, |cx, fd| {
+        let at = offset_arg(at)?;
+        accounts::writes_begin();
+        let gather = gathered(iovec).ok_or(Fail::Badarg)?;
+        let me = cx.self_pid();
+        let r = at.and_then(|at| write_all(me, fd, gather, Some(at)));
+        accounts::wrote(cx);
+        done(cx, r)
+    })
+}
+
+fn seek_3(cx: &mut Cx, [f, from, offset]: [Term; 3]) -> BifResult {
+    with_fd(cx, f, |cx, fd| {
+        if !cx.dirty && !file(f)?.at_once.seeks() {
+            return Err(Fail::Dirty);
+        }
+        let offset = arith::to_i64(offset).ok_or(Fail::Badarg)?;
+        let whence = match from {
+            m if m == bof() => libc::SEEK_SET,
+            m if m == cur() => libc::SEEK_CUR,
+            am::EOF => libc::SEEK_END,
+            _ => return Err(Fail::Badarg),
+        };
+        // SAFETY: a plain call.
+        let at = unsafe { libc::lseek(fd, offset, whence) };
+        if at < 0 {
+            return Ok(posix_error(cx, last_errno()));
+        }
+        let at = cx.int(at);
+        Ok(cx.ok(at))
+    })
+}
+
+/// The result of a call that gives 0 or fails.
+fn unit(r: i32) -> Result<(), i32> {
+    if r < 0 { Err(last_errno()) } else { Ok(()) }
+}
+
+fn sync_2(cx: &mut Cx, [f, data_only]: [Term; 2]) -> BifResult {
+    with_fd(cx, f, |cx, fd| {
+        let data_only = int_arg(data_only)? != 0;
+        // SAFETY: plain calls.
+        let r = unit(unsafe {
+            if data_only {
+                libc::fdatasync(fd)
+            } else {
+                libc::fsync(fd)
+            }
+        });
+        done(cx, r)
+    })
+}
+
+fn truncate_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
+    with_fd(cx, f, |cx, fd| {
+        // SAFETY: plain calls.
+        let r = unsafe {
+            match libc::lseek(fd, 0, libc::SEEK_CUR) {
+                at if at < 0 => Err(last_errno()),
+                at => unit(libc::ftruncate(fd, at)),
+            }
+        };
+        done(cx, r)
+    })
+}
+
+fn allocate_3(cx: &mut Cx, [f, at, len]: [Term; 3]) -> BifResult {
+    with_fd(cx, f, |cx, fd| {
+        let r = offset_args(at, len)?.and_then(|(at, len)| {
+            loop {
+                // SAFETY: a plain call, which gives the error itself.
+                match unsafe { libc::posix_fallocate(fd, at, len) } {
+                    0 => return Ok(()),
+                    libc::EINTR => {}
+                    e => return Err(e),
+                }
+            }
+        });
+        done(cx, r)
+    })
+}
+
+fn advise_4(cx: &mut Cx, [f, at, len, how]: [Term; 4]) -> BifResult {
+    with_fd(cx, f, |cx, fd| {
+        let r = offset_args(at, len)?.and_then(|(at, len)| {
+            let how = match how {
+                am::NORMAL => libc::POSIX_FADV_NORMAL,
+                m if m == random() => libc::POSIX_FADV_RANDOM,
+                m if m == sequential() => libc::POSIX_FADV_SEQUENTIAL,
+                m if m == will_need() => libc::POSIX_FADV_WILLNEED,
+                m if m == dont_need() => libc::POSIX_FADV_DONTNEED,
+                m if m == no_reuse() => libc::POSIX_FADV_NOREUSE,
+                _ => return Err(libc::EINVAL),
+            };
+            // Advice only: that it can't be taken is nobody's error, as in stock.
+            // SAFETY: a plain call.
+            unsafe { libc::posix_fadvise(fd, at, len, how) };
+            Ok(())
+        });
+        done(cx, r)
+    })
+}
+
+fn read_handle_info_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
+    with_fd(cx, f, |cx, fd| {
+        Ok(match fstat(fd) {
+            Ok(st) => super::prim_file_names::file_info(cx, &st, mode_access(&st)),
+            Err(e) => posix_error(cx, e),
+        })
+    })
+}
+
+/// Access as the permission bits alone give it: bit 0 reading, bit 1 writing.
+fn mode_access(st: &libc::stat) -> u8 {
+    // SAFETY: plain calls.
+    let shift = unsafe {
+        if st.st_uid == libc::geteuid() {
+            6
+        } else if st.st_gid == libc::getegid() {
+            3
+        } else {
+            0
+        }
+    };
+    let bits = st.st_mode >> shift;
+    (bits >> 2 & 1 | (bits >> 1 & 1) << 1) as u8
+}
+
+/// Reads a block and its place from `pointer_at`, each of 32 bits, then the block.
+fn ipread(cx: &mut Cx, fd: i32, pointer_at: i64, max_size: i64) -> Result<Term, i32> {
+    let mut head = [0u8; 8];
+    let mut len = 0;
+    while len < head.len() {
+        let rest = &mut head[len..];
+        // SAFETY: the rest of the array is there to be written.
+        let n = retry(|| unsafe {
+            libc::pread(
+                fd,
+                rest.as_mut_ptr().cast(),
+                rest.len(),
+                pointer_at.saturating_add(len as i64),
+            )
+        })?;
+        if n == 0 {
+            return Ok(am::EOF);
+        }
+        len += n;
+    }
+    let word = |i: usize| u32::from_be_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
+    let (size, at) = (word(0) as i64, word(4) as i64);
+    if size > max_size {
+        return Ok(am::EOF);
+    }
+    let data = match read(cx, fd, size, Some(at))?.as_tuple() {
+        Some(&[_, data]) => data,
+        _ => am::EOF,
+    };
+    let t = cx.tuple(&[Term::small(size), Term::small(at), data]);
+    Ok(cx.ok(t))
+}
+
+fn ipread_s32bu_p32bu_3(cx: &mut Cx, [f, at, max]: [Term; 3]) -> BifResult {
+    with_fd(cx, f, |cx, fd| {
+        if !at.is_number() || !max.is_number() {
+            return Err(Fail::Badarg);
+        }
+        let r = match (arith::to_i64(at), arith::to_i64(max)) {
+            (Some(at), Some(max)) if at >= 0 && max < 1 << 31 => ipread(cx, fd, at, max),
+            _ => Err(libc::EINVAL),
+        };
+        or_error(cx, r)
+    })
+}
+
+fn get_handle_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
+    with_fd(cx, f, |cx, fd| Ok(cx.binary(&fd.to_ne_bytes())))
+}
+
+/// A whole file, in a block of the size that the file says it has.
+fn read_file(path: &CStr) -> Result<Filling, i32> {
+    if let Some(r) = inside::read(path.to_bytes()) {
+        return Filling::of(r?);
+    }
+    let fd = open(path, libc::O_RDONLY, 0)?;
+    // SAFETY: opened here and known to nobody else.
+    let owned = unsafe { OwnedFd::from_raw_fd(fd) };
+    let fd = owned.as_raw_fd();
+    let st = fstat(fd)?;
+    if st.st_mode & libc::S_IFMT == libc::S_IFDIR {
+        return Err(libc::EISDIR);
+    }
+    // Files that the kernel makes up as they are read say 0.
+    let size = usize::try_from(st.st_size).unwrap_or(0);
+    let wanted = if size == 0 { usize::MAX } else { size };
+    let room = if size == 0 { FIRST_READ_BYTES } else { size };
+    let mut b = Filling::new(room)?;
+    // SAFETY: `fill` gives a place of n bytes.
+    b.fill(wanted, |p, n, _| unsafe { libc::read(fd, p.cast(), n) })?;
+    Ok(b)
+}
+
+fn whole(cx: &mut Cx, r: Result<Filling, i32>) -> BifResult {
+    let r = r.map(|b| {
+        let t = b.into_term(cx);
+        cx.ok(t)
+    });
+    or_error(cx, r)
+}
+
+fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
+    if let Some(r) = blocking::resumed(cx) {
+        return r;
+    }
+    let path = match path_arg(path) {
+        Ok(p) => p,
+        Err(e) => return Ok(posix_error(cx, e)),
+    };
+    if open_waits(&path) {
+        let path = path.into_owned();
+        return blocking::call(cx, move || {
+            let r = read_file(&path);
+            Box::new(move |cx| whole(cx, r))
+        });
+    }
+    whole(cx, read_file(&path))
+}
+
+bifs! {
+    DirtyIo "prim_file":"open_nif"/2 = open_2;
+    DirtyIo "prim_file":"close_nif"/1 = close_1;
+    DirtyIo "prim_file":"read_nif"/2 = read_2 [here];
+    DirtyIo "prim_file":"write_nif"/2 = write_2 [here];
+    DirtyIo "prim_file":"pread_nif"/3 = pread_3 [here];
+    DirtyIo "prim_file":"pwrite_nif"/3 = pwrite_3 [here];
+    DirtyIo "prim_file":"seek_nif"/3 = seek_3 [here];
+    DirtyIo "prim_file":"sync_nif"/2 = sync_2;
+    DirtyIo "prim_file":"truncate_nif"/1 = truncate_1;
+    DirtyIo "prim_file":"allocate_nif"/3 = allocate_3;
+    DirtyIo "prim_file":"advise_nif"/4 = advise_4;
+    DirtyIo "prim_file":"read_handle_info_nif"/1 = read_handle_info_1;
+    DirtyIo "prim_file":"ipread_s32bu_p32bu_nif"/3 = ipread_s32bu_p32bu_3;
+    DirtyIo "prim_file":"read_file_nif"/1 = read_file_1;
+    Plain "prim_file":"get_handle_nif"/1 = get_handle_1;
+    DirtyIo "prim_file":"delayed_close_nif"/1 = delayed_close_1;
+    DirtyIo "prim_file":"file_desc_to_ref_nif"/1 = file_desc_to_ref_1;
+}

@@ -1,0 +1,344 @@
+//! Natives of module `prim_file` that work on names, and those that convert names.
+
+use super::prim_file::{done, int_arg, path_arg, posix_error};
+use crate::cx::{BifResult, Cx, Fail};
+use crate::filename::{self, Encoding};
+use crate::options::FilenameWarning;
+use crate::posix::{errno_of, last_errno};
+use crate::{bifs, inside, lazy_atoms};
+use purlin_term::{Alloc, NIL, Term, am, arith, atom};
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+lazy_atoms! {
+    device = "device";
+    directory = "directory";
+    file_info_tag = "file_info";
+    other = "other";
+    read_write = "read_write";
+    regular = "regular";
+    symlink = "symlink";
+}
+
+fn as_path(c: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(c.to_bytes()))
+}
+
+/// Runs an operation on a path that gives nothing.
+fn on_path(cx: &mut Cx, path: Term, op: impl FnOnce(&CStr) -> Result<(), i32>) -> BifResult {
+    let r = path_arg(path).and_then(|p| op(&p));
+    done(cx, r)
+}
+
+/// The same on two paths.
+fn on_paths(
+    cx: &mut Cx,
+    a: Term,
+    b: Term,
+    op: impl FnOnce(&CStr, &CStr) -> Result<(), i32>,
+) -> BifResult {
+    let r = path_arg(a).and_then(|a| path_arg(b).and_then(|b| op(&a, &b)));
+    done(cx, r)
+}
+
+fn io(r: std::io::Result<()>) -> Result<(), i32> {
+    r.map_err(|e| errno_of(&e))
+}
+
+/// `{ok, T}` or `{error, Name}`.
+fn ok_or_error(cx: &mut Cx, r: Result<Term, i32>) -> BifResult {
+    Ok(match r {
+        Ok(t) => cx.ok(t),
+        Err(e) => posix_error(cx, e),
+    })
+}
+
+/// The record `file_info` of the library's `file.hrl`. `access`: bit 0 reading, bit 1 writing. Numbers of devices,
+/// links and nodes have 32 bits there, as in stock.
+pub(super) fn file_info(cx: &mut Cx, st: &libc::stat, access: u8) -> Term {
+    let kind = match st.st_mode & libc::S_IFMT {
+        libc::S_IFCHR | libc::S_IFBLK => device(),
+        libc::S_IFDIR => directory(),
+        libc::S_IFREG => regular(),
+        libc::S_IFLNK => symlink(),
+        _ => other(),
+    };
+    let access = match access {
+        0 => am::NONE,
+        1 => am::READ,
+        2 => am::WRITE,
+        _ => read_write(),
+    };
+    let low = |n: u64| Term::small(n as u32 as i64);
+    let items = [
+        file_info_tag(),
+        cx.uint(st.st_size as u64),
+        kind,
+        access,
+        cx.int(st.st_atime),
+        cx.int(st.st_mtime),
+        cx.int(st.st_ctime),
+        low(st.st_mode as u64),
+        low(st.st_nlink),
+        low(st.st_dev),
+        low(st.st_rdev),
+        low(st.st_ino),
+        low(st.st_uid as u64),
+        low(st.st_gid as u64),
+    ];
+    cx.tuple(&items)
+}
+
+fn stat(path: &CStr, follow: bool) -> Result<(libc::stat, u8), i32> {
+    if let Some(r) = inside::status(path.to_bytes()) {
+        return r.map(|st| (st, 1));
+    }
+    let mut st = std::mem::MaybeUninit::uninit();
+    // SAFETY: the path is terminated; `st` has room for the result, which is all written where the call succeeds.
+    unsafe {
+        let r = if follow {
+            libc::stat(path.as_ptr(), st.as_mut_ptr())
+        } else {
+            libc::lstat(path.as_ptr(), st.as_mut_ptr())
+        };
+        if r < 0 {
+            return Err(last_errno());
+        }
+        let can = |how, bit| (libc::access(path.as_ptr(), how) == 0) as u8 * bit;
+        Ok((st.assume_init(), can(libc::R_OK, 1) | can(libc::W_OK, 2)))
+    }
+}
+
+fn read_info_2(cx: &mut Cx, [path, follow]: [Term; 2]) -> BifResult {
+    let follow = int_arg(follow)? != 0;
+    Ok(match path_arg(path).and_then(|p| stat(&p, follow)) {
+        Ok((st, access)) => file_info(cx, &st, access),
+        Err(e) => posix_error(cx, e),
+    })
+}
+
+fn set_permissions_2(cx: &mut Cx, [path, mode]: [Term; 2]) -> BifResult {
+    let mode = arith::to_u64(mode)
+        .and_then(|n| u32::try_from(n).ok())
+        .ok_or(Fail::Badarg)?;
+    on_path(cx, path, |p| {
+        // SAFETY: the path is terminated.
+        let chmod = |mode| unsafe { libc::chmod(p.as_ptr(), mode) } == 0;
+        // Where the set-id bits are refused, the others are still set.
+        if chmod(mode & 0o6777) || chmod(mode & 0o777) {
+            Ok(())
+        } else {
+            Err(last_errno())
+        }
+    })
+}
+
+fn set_owner_3(cx: &mut Cx, [path, uid, gid]: [Term; 3]) -> BifResult {
+    // -1 leaves the owner or the group as it is.
+    let (uid, gid) = (int_arg(uid)? as u32, int_arg(gid)? as u32);
+    on_path(cx, path, |p| {
+        io(std::os::unix::fs::chown(as_path(p), Some(uid), Some(gid)))
+    })
+}
+
+fn set_time_4(cx: &mut Cx, [path, accessed, modified, created]: [Term; 4]) -> BifResult {
+    let seconds = |t| arith::to_i64(t).ok_or(Fail::Badarg);
+    let (accessed, modified, _) = (seconds(accessed)?, seconds(modified)?, seconds(created)?);
+    on_path(cx, path, |p| {
+        let times = [accessed, modified].map(|s| libc::timespec {
+            tv_sec: s,
+            tv_nsec: 0,
+        });
+        // SAFETY: the path is terminated, and there are two times.
+        match unsafe { libc::utimensat(libc::AT_FDCWD, p.as_ptr(), times.as_ptr(), 0) } {
+            0 => Ok(()),
+            _ => Err(last_errno()),
+        }
+    })
+}
+
+fn read_link_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
+    let r = path_arg(path).and_then(|p| {
+        if let Some(r) = inside::find(p.to_bytes()) {
+            return Err(r.err().unwrap_or(libc::EINVAL));
+        }
+        let to = std::fs::read_link(as_path(&p)).map_err(|e| errno_of(&e))?;
+        Ok(cx.binary(to.as_os_str().as_bytes()))
+    });
+    ok_or_error(cx, r)
+}
+
+/// The names in a directory, last read first.
+fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
+    let r = path_arg(path).and_then(|p| {
+        let mut names = NIL;
+        if let Some(r) = inside::list(p.to_bytes()) {
+            for name in r? {
+                let name = cx.binary(name.as_bytes());
+                names = cx.cons(name, names);
+            }
+            return Ok(names);
+        }
+        for (n, entry) in std::fs::read_dir(as_path(&p))
+            .map_err(|e| errno_of(&e))?
+            .enumerate()
+        {
+            // A directory that can't be read on ends there, as in stock.
+            let Ok(entry) = entry else { break };
+            let name = cx.binary(entry.file_name().as_bytes());
+            names = cx.cons(name, names);
+            if n % 16 == 0 {
+                cx.bump(1);
+            }
+        }
+        Ok(names)
+    });
+    ok_or_error(cx, r)
+}
+
+fn rename_2(cx: &mut Cx, [from, to]: [Term; 2]) -> BifResult {
+    on_paths(cx, from, to, |from, to| {
+        io(std::fs::rename(as_path(from), as_path(to))).map_err(|e| match e {
+            libc::ENOTEMPTY => libc::EEXIST,
+            _ if from == c"/" => libc::EINVAL,
+            e => e,
+        })
+    })
+}
+
+fn make_hard_link_2(cx: &mut Cx, [old, new]: [Term; 2]) -> BifResult {
+    on_paths(cx, old, new, |old, new| {
+        io(std::fs::hard_link(as_path(old), as_path(new)))
+    })
+}
+
+fn make_soft_link_2(cx: &mut Cx, [old, new]: [Term; 2]) -> BifResult {
+    on_paths(cx, old, new, |old, new| {
+        io(std::os::unix::fs::symlink(as_path(old), as_path(new)))
+    })
+}
+
+fn make_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
+    on_path(cx, path, |p| io(std::fs::create_dir(as_path(p))))
+}
+
+fn del_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
+    on_path(cx, path, |p| {
+        io(std::fs::remove_file(as_path(p))).map_err(|e| match e {
+            // What POSIX asks for, and Linux doesn't give, for a directory.
+            libc::EISDIR => libc::EPERM,
+            e => e,
+        })
+    })
+}
+
+fn del_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
+    on_path(cx, path, |p| {
+        io(std::fs::remove_dir(as_path(p))).map_err(|e| match e {
+            libc::EEXIST | libc::ENOTEMPTY if is_cwd(p) => libc::EINVAL,
+            libc::ENOTEMPTY => libc::EEXIST,
+            e => e,
+        })
+    })
+}
+
+fn is_cwd(p: &CStr) -> bool {
+    let of = |p| stat(p, true).map(|(st, _)| (st.st_dev, st.st_ino));
+    of(p).is_ok_and(|a| of(c".") == Ok(a))
+}
+
+/// There are no devices with directories of their own here.
+fn get_device_cwd_1(cx: &mut Cx, [index]: [Term; 1]) -> BifResult {
+    int_arg(index)?;
+    Ok(posix_error(cx, libc::ENOTSUP))
+}
+
+fn get_cwd_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
+    let r = std::env::current_dir()
+        .map(|p| cx.binary(p.as_os_str().as_bytes()))
+        .map_err(|e| errno_of(&e));
+    ok_or_error(cx, r)
+}
+
+fn set_cwd_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
+    on_path(cx, path, |p| io(std::env::set_current_dir(as_path(p))))
+}
+
+/// There are no second names of files here.
+fn altname_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
+    let e = path_arg(path).err().unwrap_or(libc::ENOTSUP);
+    Ok(posix_error(cx, e))
+}
+
+/// A name as the operating system takes it, with a null character at its end.
+fn internal_name2native_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
+    if name.is_atom() {
+        return Err(Fail::Badarg);
+    }
+    let mut native = filename::any_to_native(name).ok_or(Fail::Badarg)?;
+    cx.bump(native.len() / 256);
+    native.push(0);
+    Ok(cx.binary(&native))
+}
+
+fn internal_native2name_1(cx: &mut Cx, [native]: [Term; 1]) -> BifResult {
+    let b = native.as_binary().ok_or(Fail::Badarg)?;
+    cx.bump(b.len() / 256);
+    Ok(match filename::from_native(cx, &b) {
+        Some(t) => t,
+        None => {
+            let how = match filename::warning() {
+                FilenameWarning::Warning => am::WARNING,
+                FilenameWarning::Ignore => am::IGNORE,
+                FilenameWarning::Error => am::ERROR,
+            };
+            cx.err(how)
+        }
+    })
+}
+
+/// The characters of a name in composed form, which module `unicode` of the library makes.
+fn internal_normalize_utf8_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
+    let b = name.as_binary().ok_or(Fail::Badarg)?;
+    std::str::from_utf8(&b).map_err(|_| Fail::Badarg)?;
+    let to = crate::code::export(am::UNICODE, atom::intern("characters_to_nfc_list"), 1);
+    Err(cx.trap(to, &[name]))
+}
+
+fn is_translatable_1(_: &mut Cx, [name]: [Term; 1]) -> BifResult {
+    let b = name.as_binary().ok_or(Fail::Badarg)?;
+    let yes = filename::encoding() == Encoding::Latin1 || std::str::from_utf8(&b).is_ok();
+    Ok(Term::bool(yes))
+}
+
+fn native_name_encoding_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
+    Ok(match filename::encoding() {
+        Encoding::Latin1 => am::LATIN1,
+        Encoding::Utf8 => am::UTF8,
+    })
+}
+
+bifs! {
+    DirtyIo "prim_file":"read_info_nif"/2 = read_info_2;
+    DirtyIo "prim_file":"set_permissions_nif"/2 = set_permissions_2;
+    DirtyIo "prim_file":"set_owner_nif"/3 = set_owner_3;
+    DirtyIo "prim_file":"set_time_nif"/4 = set_time_4;
+    DirtyIo "prim_file":"read_link_nif"/1 = read_link_1;
+    DirtyIo "prim_file":"list_dir_nif"/1 = list_dir_1;
+    DirtyIo "prim_file":"rename_nif"/2 = rename_2;
+    DirtyIo "prim_file":"make_hard_link_nif"/2 = make_hard_link_2;
+    DirtyIo "prim_file":"make_soft_link_nif"/2 = make_soft_link_2;
+    DirtyIo "prim_file":"make_dir_nif"/1 = make_dir_1;
+    DirtyIo "prim_file":"del_file_nif"/1 = del_file_1;
+    DirtyIo "prim_file":"del_dir_nif"/1 = del_dir_1;
+    DirtyIo "prim_file":"get_device_cwd_nif"/1 = get_device_cwd_1;
+    DirtyIo "prim_file":"get_cwd_nif"/0 = get_cwd_0;
+    DirtyIo "prim_file":"set_cwd_nif"/1 = set_cwd_1;
+    DirtyIo "prim_file":"altname_nif"/1 = altname_1;
+    Plain "prim_file":"internal_name2native"/1 = internal_name2native_1;
+    Plain "prim_file":"internal_native2name"/1 = internal_native2name_1;
+    Plain "prim_file":"internal_normalize_utf8"/1 = internal_normalize_utf8_1;
+    Plain "prim_file":"is_translatable"/1 = is_translatable_1;
+    Plain "file":"native_name_encoding"/0 = native_name_encoding_0;
+}

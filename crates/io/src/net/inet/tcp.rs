@@ -1,0 +1,1533 @@
+//! The driver `tcp_inet`: streams, over IP and local.
+//!
+//! # Input
+//! Bytes are read into a buffer of the size that option `buffer` says, which grows for a packet that is known to be
+//! longer. Packets are delivered as soon as they are complete: on an active socket all, on a passive one as many as
+//! were asked for. Nothing is read that nobody waits for.
+//!
+//! # Output
+//! Bytes that can't be sent at once are queued. A process that sends more while the queue is above its high mark waits for the
+//! answer until it has fallen below the low mark; others wait before that, because the port is busy.
+//!
+//! # Closing
+//! A connection that the other side has closed is told to whoever waits, or asks next. The descriptor of a passive
+//! socket is closed then already, unless option `exit_on_close` says otherwise, but the port stays.
+
+use super::addr::{self, Addr};
+use super::opts::{self, After, StreamOpts};
+use super::sock::{self, Sock, active, protocol, state};
+use super::{Answer, Args, BAD_PORT, CONTROL_BASE, EINVAL, Error, NO_TIMEOUT, ctl, reply, req};
+use crate::gather::{Gather, MAX_PARTS, Parts, batch_bytes, max_parts};
+use crate::net::packet::{self, Kind, Length, Parsed};
+use crate::os::descriptor::{ms_until, poll_one};
+use crate::os::sock as sys;
+use crate::poll;
+use crate::port::channel::{Channel, More};
+use crate::port::settings::{self, Options};
+use crate::port::{Base, Driver, End, Reply, watch};
+use crate::posix::errno_atom;
+use crate::timer::TimerId;
+use crate::{accounts, lazy_atoms};
+use purlin_term::iolist::{IoSlice, IoVec};
+use purlin_term::{Alloc, NIL, Term, am, atom};
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+lazy_atoms! {
+    closed = "closed";
+    http = "http";
+    sendfile = "sendfile";
+    ssl_tls = "ssl_tls";
+    tcp = "tcp";
+}
+
+/// The name by which the driver is opened.
+pub(crate) const NAME: &str = super::TCP;
+/// Most bytes that can be asked for.
+const MAX_RECV_BYTES: u32 = 0x400_0000;
+/// Bytes sent, and times read, before somebody else gets a turn.
+const TURN_BYTES: usize = 1 << 20;
+const TURN_READS: usize = 16;
+/// Room made at once for input, at most; a packet's length is only a claim.
+const READ_STEP: usize = 256 * 1024;
+/// Bytes in the queue up to which packets of a connection to another node are taken from it: what is taken can't be
+/// overtaken any more.
+const CHANNEL_BYTES: usize = 128 * 1024;
+/// Largest buffer that is kept for the next socket that this thread reads from.
+const SPARE_BYTES: usize = 2 * READ_STEP;
+
+thread_local! {
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The purpose of a timer; the number is that of the request.
+mod timers {
+    pub(crate) const CONNECT: u32 = 0;
+    pub(crate) const ACCEPT: u32 = 1;
+    pub(crate) const RECV: u32 = 2;
+    pub const SEND: u32 = 3;
+}
+fn token(what: u32, number: u16) -> u32 {
+    what << 16 | number as u32
+}
+
+/// A request that is answered later.
+struct Op {
+    number: u16,
+    caller: Term,
+    timer: Option<TimerId>,
+}
+
+/// The bytes that were read and not delivered.
+#[derive(Default)]
+struct Input {
+    buf: Vec<u8>,
+    /// Bytes at the front that are delivered.
+    start: usize,
+    /// Bytes that the buffer may have: the longest line, and what is read at once. 0: there is no buffer.
+    size: usize,
+    /// Bytes that are missing, where that is known.
+    missing: usize,
+    /// Bytes that are to come, and all, for a packet that is read straight to where the connection to another node wants it.
+    straight: usize,
+    packet: usize,
+    /// The last read got all that it asked for: there may be more.
+    full: bool,
+}
+
+impl Input {
+    fn data(&self) -> &[u8] {
+        &self.buf[self.start..]
+    }
+    /// Gives the buffer up.
+    fn clear(&mut self) {
+        let full = self.full;
+        let old = std::mem::take(self);
+        self.full = full;
+        if (1..=SPARE_BYTES).contains(&old.buf.capacity()) {
+            SPARE.set(old.buf);
+        }
+    }
+    /// Reads at most `n` bytes behind what is there, with `recv`.
+    fn read(
+        &mut self,
+        n: usize,
+        recv: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<usize, i32>,
+    ) -> Result<usize, i32> {
+        if self.buf.capacity() == 0 {
+            self.buf = SPARE.take();
+            self.buf.clear();
+        }
+        self.compact();
+        let n = n.min(READ_STEP.max(self.buf.len()));
+        self.buf.reserve(n);
+        let r = recv(&mut self.buf.spare_capacity_mut()[..n]);
+        let got = *r.as_ref().unwrap_or(&0);
+        self.full = got == n;
+        // SAFETY: so many bytes of the room have been filled.
+        unsafe { self.buf.set_len(self.buf.len() + got.min(n)) };
+        r
+    }
+    /// Moves what is there to the front.
+    fn compact(&mut self) {
+        if self.start > 0 {
+            self.buf.drain(..self.start);
+            self.start = 0;
+        }
+    }
+}
+
+/// The kind of the front of the buffer.
+enum Front {
+    Packet(usize),
+    /// So many bytes are missing.
+    Missing(usize),
+    /// At most so many more are to be read to tell.
+    More(usize),
+}
+
+struct SendFile {
+    file: OwnedFd,
+    at: i64,
+    left: i64,
+    sent: u64,
+    /// Bytes of the queue that go before the file.
+    before: usize,
+}
+
+/// The connection is over, and everybody has been told.
+struct Over;
+type Flow<T> = Result<T, Over>;
+
+/// See the module head.
+pub(crate) struct Tcp {
+    s: Sock,
+    o: StreamOpts,
+    /// Oldest first. There is seldom more than one.
+    ops: SmallVec<[Op; 1]>,
+    input: Input,
+    /// Whether the headers of an HTTP message are under way.
+    in_headers: bool,
+    queue: IoVec,
+    /// The process that gets the answer to the request that is being sent.
+    sender: Option<Term>,
+    /// The process that waits for the queue to fall.
+    waiting_sender: Option<Term>,
+    /// The last list in parts began when nothing was queued: its sender is answered as soon as all is taken.
+    parts_first: bool,
+    /// A file that is to be sent behind the list that is under way.
+    file_later: Option<SendFile>,
+    send_timer: Option<(u16, TimerId)>,
+    send_timers: u16,
+    sending_file: Option<SendFile>,
+    /// The next request to send, or to receive, learns that the connection has been closed.
+    closed_send: bool,
+    closed_recv: bool,
+    /// … by a reset.
+    was_reset: bool,
+    closed_told: bool,
+    /// `shutdown(2)`'s argument, once the queue is empty.
+    shutdown_later: Option<i32>,
+    write_shut: bool,
+}
+
+/// Starts the driver for a port that is opened.
+pub fn start(_: &mut Base, _: &Options, _: &[u8]) -> Result<Box<dyn Driver>, settings::Error> {
+    Ok(Box::new(Tcp::new(
+        Sock::new(libc::IPPROTO_TCP),
+        StreamOpts::default(),
+    )))
+}
+
+impl Tcp {
+    fn new(s: Sock, o: StreamOpts) -> Tcp {
+        Tcp {
+            s,
+            o,
+            ops: SmallVec::new(),
+            input: Input::default(),
+            in_headers: false,
+            queue: IoVec::default(),
+            sender: None,
+            waiting_sender: None,
+            parts_first: false,
+            file_later: None,
+            send_timer: None,
+            send_timers: 0,
+            sending_file: None,
+            closed_send: false,
+            closed_recv: false,
+            was_reset: false,
+            closed_told: false,
+            shutdown_later: None,
+            write_shut: false,
+        }
+    }
+
+    // Requests.
+
+    fn request(&mut self, base: &mut Base, op: u32, data: &[u8]) -> Answer {
+        let mut args = Args(data);
+        match op {
+            req::OPEN if data.len() != sock::open_bytes() => Err(EINVAL),
+            req::OPEN => {
+                let domain = addr::domain(args.u8()?).ok_or(Error::Name("eafnosupport"))?;
+                if args.u8()? != 1 {
+                    return Err(EINVAL);
+                }
+                let protocol = match args.is_empty() {
+                    true => protocol::DEFAULT,
+                    false => args.u8()?,
+                };
+                if !matches!(
+                    protocol,
+                    protocol::DEFAULT | protocol::TCP | protocol::MPTCP
+                ) {
+                    return Err(Error::Name("eprotonosupport"));
+                }
+                self.s.open(domain, libc::SOCK_STREAM, protocol)?;
+                Ok(Vec::new())
+            }
+            req::FDOPEN if data.len() != 6 && data.len() != 10 => Err(EINVAL),
+            req::FDOPEN => {
+                let domain = addr::domain(args.u8()?).ok_or(Error::Name("eafnosupport"))?;
+                if args.u8()? != 1 {
+                    return Err(EINVAL);
+                }
+                let fd = args.i32()?;
+                let bound = args.is_empty() || args.u32()? != 0;
+                self.s.open_fd(domain, libc::SOCK_STREAM, fd, bound)?;
+                Ok(Vec::new())
+            }
+            req::LISTEN => {
+                if !self.s.is_open() {
+                    return Err(BAD_PORT);
+                }
+                if data.len() != 2 {
+                    return Err(EINVAL);
+                }
+                sys::listen(self.s.fd()?, args.u16()? as i16 as i32)?;
+                self.s.state = state::OPEN | state::LISTEN;
+                Ok(Vec::new())
+            }
+            req::CONNECT => self.connect(base, args),
+            req::ACCEPT => self.accept(base, args),
+            req::CLOSE => {
+                self.tell_waiting_closed(base);
+                self.close(base);
+                Ok(Vec::new())
+            }
+            req::RECV => self.recv_request(base, args),
+            req::UNRECV => {
+                if !self.s.is_connected() {
+                    return Err(libc::ENOTCONN.into());
+                }
+                self.input.compact();
+                self.input.buf.splice(..0, data.iter().copied());
+                self.input.size = self.input.size.max(self.input.buf.len());
+                self.input.missing = 0;
+                if self.s.active != active::PASSIVE {
+                    let _ = self.deliver(base, None);
+                }
+                Ok(Vec::new())
+            }
+            req::SHUTDOWN => self.shutdown(base, args),
+            req::SENDFILE => self.send_file_request(base, args),
+            req::SETOPTS => {
+                let after = opts::set(&mut self.s, Some(&mut self.o), base, data)?;
+                match after {
+                    After::Nothing => {}
+                    After::Deliver => {
+                        let _ = self.deliver(base, None);
+                    }
+                    After::Read => {
+                        if self.recv(base, 0).is_ok() && self.s.active != active::PASSIVE {
+                            self.s.select(base, Some(true), None);
+                        }
+                    }
+                    After::Closed => {
+                        if std::mem::take(&mut self.was_reset) {
+                            sock::tell(base, "tcp_error", Some(errno_atom(libc::ECONNRESET)));
+                        }
+                        self.tell_closed(base);
+                        self.end_or_stop_reading(base);
+                    }
+                }
+                Ok(Vec::new())
+            }
+            req::GETOPTS => opts::get(&self.s, Some(&self.o), data).map_err(|_| EINVAL),
+            _ => {
+                let queued = self.queue.bytes + base.coming();
+                ctl::control(&mut self.s, base, op, data, queued)
+            }
+        }
+    }
+
+    /// Notes a request of the caller; the answer to it.
+    fn enqueue(&mut self, base: &mut Base, timeout: u32, what: u32) -> Answer {
+        let number = self.s.new_async();
+        let timer =
+            (timeout != NO_TIMEOUT).then(|| base.after(timeout as u64, token(what, number)));
+        self.ops.push(Op {
+            number,
+            caller: base.caller,
+            timer,
+        });
+        Ok(number.to_be_bytes().to_vec())
+    }
+    /// The oldest request, which is over.
+    fn take_op(&mut self, base: &Base) -> Option<Op> {
+        if self.ops.is_empty() {
+            return None;
+        }
+        let mut op = self.ops.remove(0);
+        if let Some(t) = op.timer.take() {
+            base.cancel(t);
+        }
+        Some(op)
+    }
+    fn op_error(&mut self, base: &Base, reason: Term) {
+        if let Some(op) = self.take_op(base) {
+            sock::async_error(base, op.caller, op.number, reason);
+        }
+    }
+
+    fn connect(&mut self, base: &mut Base, mut args: Args) -> Answer {
+        if !self.s.is_open() {
+            return Err(BAD_PORT);
+        }
+        if self.s.is_connected() {
+            return Err(libc::EISCONN.into());
+        }
+        if self.s.state & state::CONNECTING != 0 || args.len() < 6 {
+            return Err(EINVAL);
+        }
+        let timeout = args.u32()?;
+        let to = Addr::parse(self.s.domain, &mut args.0)?;
+        match sys::connect(self.s.fd()?, &to) {
+            Ok(()) => {
+                self.s.state = state::OPEN | state::ACTIVE;
+                if self.s.active != active::PASSIVE {
+                    self.s.select(base, Some(true), None);
+                }
+                let answer = self.enqueue(base, NO_TIMEOUT, timers::CONNECT);
+                self.connected(base);
+                answer
+            }
+            Err(libc::EINPROGRESS | libc::EAGAIN) => {
+                self.s.state = state::OPEN | state::CONNECTING;
+                self.s.select(base, None, Some(true));
+                self.enqueue(base, timeout, timers::CONNECT)
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+    fn connected(&mut self, base: &Base) {
+        if let Some(op) = self.take_op(base) {
+            sock::async_result(base, op.caller, op.number, |_| am::OK);
+        }
+    }
+    /// The attempt to connect is over.
+    fn connect_done(&mut self, base: &mut Base) {
+        self.s.select(base, None, Some(false));
+        let failed = match self.s.fd() {
+            Ok(fd) => match sys::get_int(fd, libc::SOL_SOCKET, libc::SO_ERROR) {
+                Ok(0) => None,
+                Ok(e) | Err(e) => Some(e),
+            },
+            Err(_) => Some(libc::EINVAL),
+        };
+        if let Some(e) = failed {
+            self.s.state = state::OPEN;
+            self.op_error(base, errno_atom(e));
+            return;
+        }
+        self.s.state = state::OPEN | state::ACTIVE;
+        if self.s.active != active::PASSIVE {
+            self.s.select(base, Some(true), None);
+        }
+        self.connected(base);
+    }
+
+    fn accept(&mut self, base: &mut Base, mut args: Args) -> Answer {
+        if self.s.state & state::LISTEN == 0 || args.len() != 4 {
+            return Err(EINVAL);
+        }
+        let timeout = args.u32()?;
+        if self.s.state & state::ACCEPTING != 0 {
+            self.s.state |= state::MULTI;
+            return self.enqueue(base, timeout, timers::ACCEPT);
+        }
+        match sys::accept(self.s.fd()?) {
+            Ok((fd, _)) => {
+                let port = self.adopt(base, fd, base.caller)?;
+                let answer = self.enqueue(base, NO_TIMEOUT, timers::ACCEPT);
+                self.accepted(base, port);
+                answer
+            }
+            Err(libc::EAGAIN) => {
+                self.s.state |= state::ACCEPTING;
+                self.s.select(base, Some(true), None);
+                self.enqueue(base, timeout, timers::ACCEPT)
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+    /// Makes a port of an accepted connection, owned by `owner`.
+    fn adopt(&self, base: &Base, fd: OwnedFd, owner: Term) -> Result<Term, Error> {
+        let s = self.s.inherited(fd);
+        let o = StreamOpts {
+            delay_send: false,
+            ..self.o.clone()
+        };
+        base.sibling(NAME, owner, Box::new(Tcp::new(s, o)))
+            .ok_or(Error::Name("system_limit"))
+    }
+    fn accepted(&mut self, base: &Base, port: Term) {
+        if let Some(op) = self.take_op(base) {
+            sock::async_result(base, op.caller, op.number, |a| a.tuple(&[am::OK, port]));
+        }
+    }
+    /// Connections have come.
+    fn accept_ready(&mut self, base: &mut Base) {
+        loop {
+            // A caller that has ended accepts nothing.
+            while self.ops.first().is_some_and(|op| !base.is_alive(op.caller)) {
+                self.take_op(base);
+            }
+            let Some(owner) = self.ops.first().map(|op| op.caller) else {
+                break;
+            };
+            let r = match self.s.fd() {
+                Ok(fd) => sys::accept(fd).map_err(Error::from),
+                Err(e) => Err(e),
+            };
+            match r {
+                Err(Error::Errno(libc::EAGAIN | libc::EINTR | libc::ECONNABORTED)) => return,
+                Err(e) => self.op_error(base, reason(e)),
+                Ok((fd, _)) => match self.adopt(base, fd, owner) {
+                    Ok(port) => self.accepted(base, port),
+                    Err(e) => self.op_error(base, reason(e)),
+                },
+            }
+        }
+        self.stop_accepting(base);
+    }
+    fn stop_accepting(&mut self, base: &Base) {
+        self.s.select(base, Some(false), None);
+        self.s.state = state::OPEN | state::LISTEN;
+    }
+
+    fn recv_request(&mut self, base: &mut Base, mut args: Args) -> Answer {
+        if !self.s.is_connected() {
+            if std::mem::take(&mut self.closed_recv) {
+                self.closed_send = false;
+                return Err(Error::Name(if std::mem::take(&mut self.was_reset) {
+                    "econnreset"
+                } else {
+                    "closed"
+                }));
+            }
+            return Err(libc::ENOTCONN.into());
+        }
+        if self.s.active != active::PASSIVE || args.len() != 8 {
+            return Err(EINVAL);
+        }
+        let (timeout, n) = (args.u32()?, args.u32()?);
+        if self.s.packet != 0 && n != 0 {
+            return Err(EINVAL);
+        }
+        if n > MAX_RECV_BYTES {
+            return Err(libc::ENOMEM.into());
+        }
+        if !self.ops.is_empty() {
+            return Err(libc::EALREADY.into());
+        }
+        let answer = self.enqueue(base, NO_TIMEOUT, timers::RECV);
+        let delivered = !self.s.ignored && !matches!(self.recv(base, n as usize), Ok(0));
+        if !delivered {
+            if timeout == 0 {
+                self.op_error(base, am::TIMEOUT);
+            } else {
+                if let Some(op) = self.ops.first_mut().filter(|_| timeout != NO_TIMEOUT) {
+                    op.timer = Some(base.after(timeout as u64, token(timers::RECV, op.number)));
+                }
+                self.s.select(base, Some(true), None);
+            }
+        }
+        answer
+    }
+
+    fn shutdown(&mut self, base: &Base, mut args: Args) -> Answer {
+        if !self.s.is_connected() {
+            return Err(libc::ENOTCONN.into());
+        }
+        if args.len() != 1 {
+            return Err(EINVAL);
+        }
+        // The codes of the request are those of the system call.
+        let how = args.u8()? as i32;
+        if how != libc::SHUT_RD && (self.queue.bytes > 0 || base.has_more()) {
+            self.shutdown_later = Some(how);
+            return Ok(Vec::new());
+        }
+        sys::shutdown(self.s.fd()?, how)?;
+        self.write_shut |= how != libc::SHUT_RD;
+        Ok(Vec::new())
+    }
+
+    // Input.
+
+    /// Reads once, and delivers what is complete: how many packets. With `wanted` exactly so many bytes are one.
+    fn recv(&mut self, base: &mut Base, wanted: usize) -> Flow<usize> {
+        if self.goes_straight(base) {
+            return self.recv_straight(base);
+        }
+        let have = self.input.data().len();
+        let read;
+        if self.input.size == 0 {
+            self.input.size = if wanted > 0 {
+                wanted
+            } else {
+                self.s.buffer.max(1) as usize
+            };
+            self.input.missing = wanted;
+            read = match wanted {
+                0 => self.to_tell(self.input.size),
+                n => n,
+            };
+        } else if wanted > 0 {
+            if have >= wanted {
+                return self.deliver(base, Some(wanted));
+            }
+            self.grow(wanted);
+            self.input.missing = wanted - have;
+            read = self.input.missing;
+        } else if self.input.missing == 0 {
+            match self.front() {
+                Ok(Front::Packet(n)) => return self.deliver(base, Some(n)),
+                Ok(Front::Missing(n)) => {
+                    self.input.missing = n;
+                    read = n;
+                }
+                Ok(Front::More(n)) => read = n,
+                Err(()) => return self.recv_failed(base, libc::EMSGSIZE),
+            }
+        } else {
+            read = self.input.missing;
+        }
+        let n = match self.read(read) {
+            Ok(0) => return self.recv_closed(base),
+            Ok(n) => n,
+            Err(Error::Errno(libc::EAGAIN | libc::EINTR)) => return Ok(0),
+            Err(Error::Errno(libc::ECONNRESET)) if !self.o.show_econnreset => {
+                return self.recv_closed(base);
+            }
+            Err(Error::Errno(e)) => return self.recv_failed(base, e),
+            Err(Error::Name(_)) => return self.recv_failed(base, libc::EINVAL),
+        };
+        if self.input.missing > 0 {
+            self.input.missing -= n.min(self.input.missing);
+            if self.input.missing == 0 {
+                let all = self.input.data().len();
+                return self.deliver(base, Some(all));
+            }
+            return Ok(0);
+        }
+        match self.front() {
+            Ok(Front::Packet(n)) => self.deliver(base, Some(n)),
+            Ok(Front::Missing(n)) => {
+                self.input.missing = n;
+                Ok(0)
+            }
+            Ok(Front::More(_)) => Ok(0),
+            Err(()) => self.recv_failed(base, libc::EMSGSIZE),
+        }
+    }
+    /// Whether what comes next is the rest of a packet for which the connection to another node has a place.
+    fn goes_straight(&mut self, base: &Base) -> bool {
+        if self.input.straight > 0 {
+            return true;
+        }
+        let (0, Some(channel), Kind::Length(l), 1..) = (
+            self.s.deliver,
+            &base.channel,
+            self.s.packet_kind(),
+            self.input.missing,
+        ) else {
+            return false;
+        };
+        let (data, left) = (self.input.data(), self.input.missing);
+        let all = data.len() + left;
+        let known = packet::length(
+            self.s.packet_kind(),
+            data,
+            self.s.limits(self.input.size),
+            self.in_headers,
+        );
+        let begun = matches!(known, Length::Known(n) if n == all)
+            && data
+                .get(l as usize..)
+                .is_some_and(|b| channel.begins(b, left));
+        if begun {
+            self.input.clear();
+            (self.input.straight, self.input.packet) = (left, all);
+        }
+        begun
+    }
+    /// Reads more of such a packet, once. It is none that anybody is told of here.
+    fn recv_straight(&mut self, base: &mut Base) -> Flow<usize> {
+        let left = self.input.straight;
+        let mut r = Err(libc::EBADF);
+        let mut bad = base.channel.is_none();
+        if let (Some(channel), Ok(fd)) = (base.channel.clone(), self.s.fd()) {
+            match channel.more(left, &mut |to| sys::recv_front_now(fd, to)) {
+                More::Read(got) => r = got,
+                More::Bad => bad = true,
+            }
+        }
+        if bad {
+            self.input.clear();
+            base.end(End::Reason(am::KILLED));
+            return Err(Over);
+        }
+        let n = match r {
+            Ok(0) => return self.recv_closed(base),
+            Ok(n) => n,
+            Err(libc::EAGAIN | libc::EINTR) => return Ok(0),
+            Err(libc::ECONNRESET) if !self.o.show_econnreset => return self.recv_closed(base),
+            Err(e) => return self.recv_failed(base, e),
+        };
+        self.input.full = n == left;
+        self.input.straight = left - n.min(left);
+        if self.input.straight == 0 {
+            let all = std::mem::take(&mut self.input.packet);
+            self.s.received.add(all);
+            base.bytes_in += all as u64;
+            if self.s.active != active::PASSIVE {
+                self.s.count_active(base);
+            } else if self.ops.is_empty() {
+                self.s.select(base, Some(false), None);
+            }
+        }
+        Ok(0)
+    }
+    /// Reads at most `n` bytes behind what is there.
+    fn read(&mut self, n: usize) -> Result<usize, Error> {
+        let fd = self.s.fd()?;
+        Ok(self.input.read(n, |to| sys::recv_now(fd, to))?)
+    }
+    /// Lets the buffer have that many bytes.
+    fn grow(&mut self, n: usize) {
+        self.input.size = self.input.size.max(n);
+    }
+    /// How many of at most `room` bytes are read to find out how long a packet is: all, or, who mustn't read ahead, what is
+    /// missing of the shortest head, and then one by one.
+    fn to_tell(&self, room: usize) -> usize {
+        let kind = self.s.packet_kind();
+        if self.o.read_ahead || kind == Kind::Raw {
+            return room;
+        }
+        let head = match kind {
+            Kind::Length(n) => n.into(),
+            Kind::Asn1 => 2,
+            Kind::SunRm | Kind::Tpkt => 4,
+            Kind::SslTls => 5,
+            Kind::FastCgi => 8,
+            Kind::Cdr => 12,
+            _ => 1,
+        };
+        let have = self.input.data().len();
+        room.min(head.max(have + 1) - have)
+    }
+    /// The kind of the front of the buffer; an error if it is no packet.
+    fn front(&mut self) -> Result<Front, ()> {
+        let have = self.input.data().len();
+        let kind = self.s.packet_kind();
+        let limits = self.s.limits(self.input.size);
+        match packet::length(kind, self.input.data(), limits, self.in_headers) {
+            Length::Invalid => Err(()),
+            Length::Known(n) if n <= have => Ok(Front::Packet(n)),
+            Length::Known(n) => {
+                self.grow(n);
+                Ok(Front::Missing(n - have))
+            }
+            Length::Unknown if have < self.input.size => {
+                Ok(Front::More(self.to_tell(self.input.size - have)))
+            }
+            Length::Unknown => {
+                let most = self.s.packet_size as usize;
+                if most <= have {
+                    return Err(());
+                }
+                self.grow(most);
+                Ok(Front::More(self.to_tell(most - have)))
+            }
+        }
+    }
+    /// Delivers packets: the first is `first` bytes long, if that is known. How many there were.
+    fn deliver(&mut self, base: &mut Base, first: Option<usize>) -> Flow<usize> {
+        let mut next = match first {
+            Some(n) => Some(n),
+            None if self.input.size == 0 || self.input.missing > 0 => return Ok(0),
+            None => self.next_packet(base)?,
+        };
+        let mut count = 0;
+        while let Some(n) = next {
+            self.s.received.add(n);
+            self.hand_over(base, n);
+            count += 1;
+            self.input.start += n;
+            self.input.missing = 0;
+            if self.input.data().is_empty() {
+                self.input.clear();
+            }
+            if self.s.active == active::PASSIVE {
+                self.s.select(base, Some(false), None);
+                break;
+            }
+            next = if self.input.size == 0 || base.is_ending() {
+                None
+            } else {
+                self.next_packet(base)?
+            };
+        }
+        self.input.compact();
+        Ok(count)
+    }
+    /// The length of the packet at the front, if it is complete.
+    fn next_packet(&mut self, base: &mut Base) -> Flow<Option<usize>> {
+        match self.front() {
+            Ok(Front::Packet(n)) => Ok(Some(n)),
+            Ok(Front::Missing(n)) => {
+                self.input.missing = n;
+                Ok(None)
+            }
+            Ok(Front::More(_)) => Ok(None),
+            Err(()) => self.recv_failed(base, libc::EMSGSIZE),
+        }
+    }
+    /// Sends the packet of `n` bytes at the front to whoever is to have it.
+    fn hand_over(&mut self, base: &mut Base, n: usize) {
+        let kind = self.s.packet_kind();
+        let passive = self.s.active == active::PASSIVE;
+        let start = self.input.start;
+        let op = if passive { self.take_op(base) } else { None };
+        let bytes = &self.input.buf[start..start + n];
+        let parsed = packet::parse(kind, bytes, &mut self.in_headers);
+        if let (0, Some(channel)) = (self.s.deliver, &base.channel) {
+            base.bytes_in += n as u64;
+            let good = match &parsed {
+                Parsed::Plain(b) => channel.input(b),
+                _ => false,
+            };
+            if !good {
+                base.end(End::Reason(am::KILLED));
+            }
+            if !passive {
+                self.s.count_active(base);
+            }
+            return;
+        }
+        let (s, id) = (&self.s, base.id);
+        let strings = move |a: &mut dyn Alloc, b: &[u8]| match kind {
+            Kind::Http { bin: true } | Kind::HttpHeader { bin: true } => a.binary(b),
+            _ => a.byte_list(b, NIL),
+        };
+        // The term, and the tag of the message that an active socket sends with it.
+        let build = move |a: &mut dyn Alloc| -> (Term, Option<Term>) {
+            match &parsed {
+                Parsed::Plain(b) => (s.data(a, b), Some(tcp())),
+                Parsed::SslTls {
+                    content,
+                    version,
+                    prefix,
+                    data,
+                } => {
+                    let version = [version.0, version.1].map(|v| Term::small(v as i64));
+                    let version = a.tuple(&version);
+                    let data = match prefix {
+                        Some(p) => a.binary(&[&p[..], data].concat()),
+                        None => a.binary(data),
+                    };
+                    let content = Term::small(*content as i64);
+                    (a.tuple(&[ssl_tls(), id, content, version, data]), None)
+                }
+                other => {
+                    let t = other.to_term(a, &strings, &|a, b| s.data(a, b));
+                    (t, Some(http()))
+                }
+            }
+        };
+        if self.s.deliver == 0 {
+            base.bytes_in += n as u64;
+            base.message(base.connected, |a| {
+                let (t, _) = build(a);
+                let t = a.tuple(&[am::DATA, t]);
+                a.tuple(&[id, t])
+            });
+        } else if let Some(op) = op {
+            sock::async_result(base, op.caller, op.number, |a| {
+                let (t, _) = build(a);
+                a.tuple(&[am::OK, t])
+            });
+        } else if !passive {
+            base.message(base.connected, |a| {
+                let (t, tag) = build(a);
+                match tag {
+                    Some(tag) => a.tuple(&[tag, id, t]),
+                    None => t,
+                }
+            });
+        }
+        if !passive {
+            self.s.count_active(base);
+        }
+    }
+
+    /// The other side has closed the connection.
+    fn recv_closed<T>(&mut self, base: &mut Base) -> Flow<T> {
+        if !self.fail_senders(base, closed(), libc::ENOTCONN) {
+            self.closed_send = true;
+        }
+        self.input.clear();
+        if self.s.active == active::PASSIVE {
+            self.leave(base);
+            while !self.ops.is_empty() {
+                self.op_error(base, closed());
+            }
+        } else {
+            self.tell_closed(base);
+            self.end_or_stop_reading(base);
+        }
+        Err(Over)
+    }
+    /// Receiving has failed.
+    fn recv_failed<T>(&mut self, base: &mut Base, errno: i32) -> Flow<T> {
+        self.fail_senders(base, closed(), errno);
+        self.input.clear();
+        if self.s.active == active::PASSIVE {
+            self.leave(base);
+            while !self.ops.is_empty() {
+                self.op_error(base, errno_atom(errno));
+            }
+        } else {
+            sock::tell(base, "tcp_error", Some(errno_atom(errno)));
+            self.tell_closed(base);
+            if self.s.exit_on_close != 0 {
+                base.end_told(errno_atom(errno));
+            }
+            self.s.select(base, Some(false), None);
+        }
+        Err(Over)
+    }
+    /// Closes a passive socket whose connection is over, or only stops reading.
+    fn leave(&mut self, base: &mut Base) {
+        if self.s.exit_on_close != 0 {
+            self.close(base);
+        } else {
+            self.s.select(base, Some(false), None);
+        }
+    }
+    /// Ends the port of an active socket whose connection is over, or only stops reading.
+    fn end_or_stop_reading(&mut self, base: &mut Base) {
+        if self.s.exit_on_close != 0 {
+            base.end_told(am::NORMAL);
+        }
+        self.s.select(base, Some(false), None);
+    }
+    /// Answers who waits to send, because the connection is over. False: nobody.
+    fn fail_senders(&mut self, base: &mut Base, reason: Term, errno: i32) -> bool {
+        let mut any = false;
+        if self.s.state & state::BUSY != 0 {
+            self.clear_output(base);
+            self.sender = self.not_busy_any_more(base);
+            any = self.sender.is_some();
+            self.answer(base, Err(reason));
+        }
+        if self.sending_file.is_some() {
+            self.tell_file_failed(base, errno);
+            any = true;
+        }
+        any
+    }
+    fn tell_closed(&mut self, base: &Base) {
+        if !std::mem::replace(&mut self.closed_told, true) {
+            sock::tell(base, "tcp_closed", None);
+        }
+    }
+    /// Tells those whose requests are under way that the socket is closed.
+    fn tell_waiting_closed(&mut self, base: &Base) {
+        while !self.ops.is_empty() {
+            self.op_error(base, closed());
+        }
+        if self.s.state & state::ACCEPTING != 0 {
+            self.stop_accepting(base);
+        }
+        if let Some((_, t)) = self.send_timer.take() {
+            base.cancel(t);
+        }
+    }
+    /// Closes the socket; the port stays.
+    fn close(&mut self, base: &mut Base) {
+        self.input.clear();
+        self.clear_output(base);
+        self.sending_file = None;
+        self.file_later = None;
+        self.s.close();
+    }
+    /// Drops what is queued. Who is in the middle of a list learns of that when it sends the next part.
+    fn clear_output(&mut self, base: &mut Base) {
+        self.queue = IoVec::default();
+        base.drop_backlog();
+        self.s.tell_empty_queue(base);
+    }
+
+    // Output.
+
+    /// Answers who is sending, if anybody.
+    fn answer(&mut self, base: &Base, r: Result<(), Term>) {
+        if let Some(to) = self.sender.take() {
+            sock::send_result(base, to, r);
+        }
+    }
+    /// The socket has failed: who is sending, if anybody waits for an answer.
+    fn not_busy_any_more(&mut self, base: &mut Base) -> Option<Term> {
+        let transit = base.cut_short();
+        let waiting = match self.s.state & state::BUSY {
+            0 => self.waiting_sender.take(),
+            _ => self.not_busy(base),
+        };
+        waiting.or(transit)
+    }
+    /// Takes the port's busy mark away: who waited for that.
+    fn not_busy(&mut self, base: &mut Base) -> Option<Term> {
+        if let Some((_, t)) = self.send_timer.take() {
+            base.cancel(t);
+        }
+        self.s.state &= !state::BUSY;
+        base.set_busy(false);
+        self.waiting_sender.take()
+    }
+
+    /// The length that goes before so many bytes.
+    fn head(&self, n: usize) -> SmallVec<[u8; 4]> {
+        match self.s.packet_kind() {
+            Kind::Length(l) => (n as u32).to_be_bytes()[4 - l as usize..].into(),
+            _ => SmallVec::new(),
+        }
+    }
+    /// Why nothing can be sent, on a socket that is not connected.
+    fn why_unconnected(&mut self) -> Term {
+        if !std::mem::take(&mut self.closed_send) {
+            errno_atom(libc::ENOTCONN)
+        } else if self.was_reset {
+            // The next request to receive learns of it too.
+            errno_atom(libc::ECONNRESET)
+        } else {
+            closed()
+        }
+    }
+    /// Sends a list, or says why not.
+    fn output_now(&mut self, base: &mut Base, data: &mut Gather) {
+        self.sender = Some(base.caller).filter(|c| c.is_local_pid());
+        if !self.s.is_connected() {
+            let reason = self.why_unconnected();
+            self.answer(base, Err(reason));
+        } else if self.shutdown_later.is_some() {
+            self.connection_lost(base, libc::EPIPE);
+        } else if !self.send(base, data) {
+            self.answer(base, Ok(()));
+        }
+    }
+    /// Sends, or queues: the batch, and what isn't gathered yet, batch by batch. True: answered later, or already.
+    fn send(&mut self, base: &mut Base, data: &mut Gather) -> bool {
+        let behind = self.is_behind();
+        if data.bytes() == 0 && !behind {
+            return false;
+        }
+        loop {
+            if let Err(e) = self.push_or_keep(base, data) {
+                self.send_failed(base, e);
+                return true;
+            }
+            // The list has been walked before: it is an I/O list.
+            if !matches!(data.next_batch(max_parts(), batch_bytes()), Ok(true)) {
+                break;
+            }
+        }
+        if self.queue.bytes > 0 && !behind {
+            self.s.select(base, None, Some(true));
+        }
+        // The first packet is answered at once, however long it is.
+        if !self.is_full() || !behind {
+            return false;
+        }
+        if self.o.send_timeout == 0 {
+            self.answer(base, Err(am::TIMEOUT));
+            return true;
+        }
+        let sender = self.sender.take();
+        self.wait_for_room(base, sender);
+        true
+    }
+    /// Whether something goes before what is sent now.
+    fn is_behind(&self) -> bool {
+        self.sending_file.is_some() || self.queue.bytes > 0
+    }
+    fn is_full(&self) -> bool {
+        self.queue.bytes >= self.o.high.max(0) as usize
+    }
+    /// Sends what the kernel takes of a batch, if nothing goes before it, and queues the rest.
+    fn push_or_keep(&mut self, base: &Base, data: &mut Gather) -> Result<(), i32> {
+        let later = self.o.delay_send || self.s.ignored;
+        if !later && !self.is_behind() {
+            self.push(base, data)?;
+        }
+        data.keep(&mut self.queue);
+        Ok(())
+    }
+    /// The port is busy, and `sender` waits for the answer, as long as it may.
+    fn wait_for_room(&mut self, base: &mut Base, sender: Option<Term>) {
+        self.s.state |= state::BUSY;
+        self.waiting_sender = sender;
+        base.set_busy(true);
+        if self.o.send_timeout > 0 && sender.is_some() {
+            self.send_timers = self.send_timers.wrapping_add(1);
+            let n = self.send_timers;
+            let t = base.after(self.o.send_timeout as u64, token(timers::SEND, n));
+            self.send_timer = Some((n, t));
+        }
+    }
+    /// Everything of a list that came in parts is sent or queued. `sender` waits for the answer.
+    fn parts_end(&mut self, base: &mut Base, sender: Option<Term>) {
+        if let Some(f) = self.file_later.take() {
+            let before = self.queue.bytes;
+            self.sending_file = Some(SendFile { before, ..f });
+            self.send_file(base);
+        }
+        if self.is_full() && !self.parts_first {
+            return self.wait_for_room(base, sender);
+        }
+        if self.s.state & state::BUSY != 0 {
+            let _ = self.not_busy(base);
+        }
+        self.sender = sender;
+        self.answer(base, Ok(()));
+        if self.queue.bytes == 0 {
+            // What waited for that waited for the end of the list, too.
+            self.emptied(base, true);
+        }
+    }
+    /// Sends what the kernel takes of `data`, within a turn.
+    fn push(&self, base: &Base, data: &mut impl Parts) -> Result<(), i32> {
+        let fd = self.s.fd().map_err(|_| libc::EBADF)?;
+        let mut turn = TURN_BYTES;
+        let mut room = [const { MaybeUninit::uninit() }; MAX_PARTS];
+        while data.bytes() > 0 && turn > 0 {
+            let r = sys::send_msg_now(fd, data.vector(&mut room), None, &[]);
+            accounts::writes(|w| w.calls += 1);
+            if watch::is_on() {
+                watch::wrote(&[base.id, base.connected, base.caller], data, r.ok());
+            }
+            match r {
+                Ok(n) => {
+                    data.advance(n);
+                    turn = turn.saturating_sub(n.max(1));
+                }
+                Err(libc::EAGAIN) => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+    /// Sending has failed: everybody learns that the connection is over.
+    fn send_failed(&mut self, base: &mut Base, errno: i32) {
+        // A pipe that is broken without our doing was reset by the other side.
+        let errno = if errno == libc::EPIPE && !self.write_shut {
+            libc::ECONNRESET
+        } else {
+            errno
+        };
+        self.connection_lost(base, errno);
+    }
+    fn connection_lost(&mut self, base: &mut Base, errno: i32) {
+        let show = errno == libc::ECONNRESET && self.o.show_econnreset;
+        let reason = if show { errno_atom(errno) } else { closed() };
+        let waiting = self.not_busy_any_more(base);
+        match (self.sender, waiting) {
+            // Somebody has forced a list in while another waits.
+            (Some(_), Some(other)) => sock::send_result(base, other, Err(reason)),
+            (sender, _) => self.sender = sender.or(waiting),
+        }
+        if self.s.active != active::PASSIVE {
+            if show {
+                sock::tell(base, "tcp_error", Some(reason));
+            }
+            self.tell_closed(base);
+            self.answer(base, Err(reason));
+            if self.s.exit_on_close != 0 {
+                base.end_told(am::NORMAL);
+            }
+            self.close(base);
+            return;
+        }
+        self.tell_waiting_closed(base);
+        if self.sender.is_some() {
+            self.answer(base, Err(reason));
+        } else {
+            self.closed_send = true;
+        }
+        self.close(base);
+        self.closed_recv = true;
+        self.was_reset = show;
+    }
+    /// The socket takes output again.
+    fn write_ready(&mut self, base: &mut Base) {
+        if self.sending_file.is_some() {
+            self.send_file(base);
+            return;
+        }
+        let mut queue = std::mem::take(&mut self.queue);
+        let r = self.push(base, &mut queue);
+        self.queue = queue;
+        if let Err(e) = r {
+            self.send_failed(base, e);
+            return;
+        }
+        self.output_moved(base);
+    }
+    /// The queue has become shorter, maybe.
+    fn output_moved(&mut self, base: &mut Base) {
+        let low = self.o.low.max(0) as usize;
+        if self.s.state & state::BUSY != 0 && self.queue.bytes <= low {
+            let waiting = self.not_busy(base);
+            match base.has_more() {
+                true => self.waiting_sender = waiting,
+                false => {
+                    self.sender = waiting;
+                    self.answer(base, Ok(()));
+                }
+            }
+        }
+        if self.queue.bytes == 0 {
+            self.emptied(base, !base.has_more());
+        }
+    }
+    /// The queue is empty, and `all` sent that was to be.
+    fn emptied(&mut self, base: &mut Base, all: bool) {
+        self.queue = IoVec::default();
+        self.s.select(base, None, Some(false));
+        if !all {
+            return;
+        }
+        self.s.tell_empty_queue(base);
+        if let Some(how) = self.shutdown_later.take() {
+            let r = match self.s.fd() {
+                Ok(fd) => sys::shutdown(fd, how),
+                Err(_) => Err(libc::ENOTCONN),
+            };
+            match r {
+                Ok(()) => self.write_shut = true,
+                Err(e) => self.connection_lost(base, e),
+            }
+        }
+    }
+
+    fn send_file_request(&mut self, base: &mut Base, mut args: Args) -> Answer {
+        if args.len() != 20 {
+            return Err(EINVAL);
+        }
+        if !self.s.is_connected() {
+            return Err(libc::ENOTCONN.into());
+        }
+        if self.sending_file.is_some() || self.file_later.is_some() {
+            return Err(EINVAL);
+        }
+        let b = args.take(4)?;
+        let fd = i32::from_ne_bytes([b[0], b[1], b[2], b[3]]);
+        let (at, left) = (args.u64()? as i64, args.u64()? as i64);
+        let file = sys::dup(fd)?;
+        let file = SendFile {
+            file,
+            at,
+            left,
+            sent: 0,
+            before: self.queue.bytes,
+        };
+        if base.has_more() {
+            self.file_later = Some(file);
+        } else {
+            self.sending_file = Some(file);
+            self.send_file(base);
+        }
+        Ok(Vec::new())
+    }
+    /// Sends what goes before the file, then what the kernel takes of it.
+    fn send_file(&mut self, base: &mut Base) {
+        let r = self.send_file_part();
+        match r {
+            Ok(true) => self.send_file_done(base),
+            Ok(false) => self.s.select(base, None, Some(true)),
+            Err(e) => {
+                self.tell_file_failed(base, e);
+                self.send_failed(base, e);
+                self.sending_file = None;
+            }
+        }
+    }
+    fn send_file_part(&mut self) -> Result<bool, i32> {
+        let fd = self.s.fd().map_err(|_| libc::ENOTCONN)?;
+        let Some(f) = &mut self.sending_file else {
+            return Ok(true);
+        };
+        while f.before > 0 {
+            let Some(p) = self.queue.parts.front() else {
+                break;
+            };
+            let p = &p.as_bytes()[..p.len().min(f.before)];
+            match sys::send_msg_now(fd, &[sys::iovec(p)], None, &[]) {
+                Ok(n) => {
+                    f.before -= n;
+                    self.queue.advance(n);
+                }
+                Err(libc::EAGAIN) => return Ok(false),
+                Err(e) => return Err(e),
+            }
+        }
+        let mut turn = TURN_BYTES;
+        while f.left > 0 {
+            if turn == 0 {
+                return Ok(false);
+            }
+            let n = turn.min(usize::try_from(f.left).unwrap_or(turn));
+            match sys::send_file(fd, f.file.as_raw_fd(), &mut f.at, n) {
+                Ok(0) => break,
+                Ok(n) => {
+                    f.left -= n as i64;
+                    f.sent += n as u64;
+                    turn = turn.saturating_sub(n);
+                }
+                Err(libc::EAGAIN) => return Ok(false),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(true)
+    }
+    fn send_file_done(&mut self, base: &mut Base) {
+        let Some(f) = self.sending_file.take() else {
+            return;
+        };
+        self.output_moved(base);
+        if self.queue.bytes > 0 {
+            self.s.select(base, None, Some(true));
+        }
+        let id = base.id;
+        base.message(base.connected, |a| {
+            let low = Term::small((f.sent & 0xFFFF_FFFF) as i64);
+            let high = Term::small((f.sent >> 32) as i64);
+            let r = a.tuple(&[am::OK, low, high]);
+            a.tuple(&[sendfile(), id, r])
+        });
+    }
+    fn tell_file_failed(&self, base: &Base, errno: i32) {
+        let reason = match errno {
+            libc::ECONNRESET | libc::ENOTCONN | libc::EPIPE => closed(),
+            e => errno_atom(e),
+        };
+        let id = base.id;
+        base.message(base.connected, |a| {
+            let r = a.tuple(&[am::ERROR, reason]);
+            a.tuple(&[sendfile(), id, r])
+        });
+    }
+}
+
+/// The atom for why a request failed.
+fn reason(e: Error) -> Term {
+    match e {
+        Error::Errno(e) => errno_atom(e),
+        Error::Name(n) => atom::intern(n),
+    }
+}
+
+impl Driver for Tcp {
+    fn output(&mut self, base: &mut Base, data: &mut Gather) {
+        let head = self.head(data.total());
+        if self.s.is_connected() {
+            self.s.sent.add(head.len() + data.total());
+        }
+        data.prefix(&head);
+        self.output_now(base, data);
+    }
+    fn in_batches(&self) -> bool {
+        true
+    }
+    fn streams(&self) -> bool {
+        !matches!(self.s.packet_kind(), Kind::Length(_))
+    }
+    fn begin(&mut self, base: &mut Base, n: usize) {
+        if !self.s.is_connected() {
+            return;
+        }
+        self.s.sent.add(n);
+        self.parts_first = !self.is_behind();
+        if self.shutdown_later.is_some() {
+            self.connection_lost(base, libc::EPIPE);
+        }
+    }
+    fn output_part(&mut self, base: &mut Base, data: &mut Gather, last: bool) {
+        if !self.s.is_connected() {
+            let reason = self.why_unconnected();
+            self.sender = self.not_busy_any_more(base);
+            self.answer(base, Err(reason));
+            return;
+        }
+        let behind = self.is_behind();
+        if let Err(e) = self.push_or_keep(base, data) {
+            self.send_failed(base, e);
+            return;
+        }
+        if self.queue.bytes > 0 && !behind {
+            self.s.select(base, None, Some(true));
+        }
+        if last {
+            let waiting = self.waiting_sender.take();
+            let sender = base.sender_of_list().or(waiting);
+            self.parts_end(base, sender);
+        } else if self.is_full() && !base.busy() {
+            self.s.state |= state::BUSY;
+            base.set_busy(true);
+        }
+    }
+    fn taken(&mut self, base: &mut Base, sender: Term) {
+        if self.parts_first {
+            self.sender = Some(sender);
+            self.answer(base, Ok(()));
+        } else {
+            self.waiting_sender = Some(sender);
+        }
+    }
+    fn has_deadline(&self) -> bool {
+        self.o.send_timeout >= 0
+    }
+
+    fn socket(&self) -> Option<RawFd> {
+        self.s.fd().ok()
+    }
+    fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool) {
+        if !self.s.is_polled(id) {
+            return;
+        }
+        if writable {
+            if self.s.state & state::CONNECTING != 0 {
+                self.connect_done(base);
+            } else if self.s.is_connected() {
+                self.write_ready(base);
+            } else {
+                self.s.select(base, None, Some(false));
+            }
+        }
+        if readable && self.s.is_polled(id) && !base.is_ending() {
+            if self.s.state & state::LISTEN != 0 {
+                self.accept_ready(base);
+            } else if self.s.is_connected() {
+                for _ in 0..TURN_READS {
+                    self.input.full = false;
+                    let r = self.recv(base, 0);
+                    let wanted = self.s.active != active::PASSIVE || !self.ops.is_empty();
+                    if r.is_err() || !wanted || !self.input.full {
+                        break;
+                    }
+                }
+            } else if self.s.state & state::CONNECTING == 0 {
+                self.s.select(base, Some(false), None);
+            }
+        }
+        if !base.is_ending() {
+            self.s.arm(base);
+        }
+    }
+
+    fn timeout(&mut self, base: &mut Base, token: u32) {
+        let (what, number) = (token >> 16, token as u16);
+        if what == timers::SEND {
+            if self.send_timer.as_ref().is_some_and(|t| t.0 == number) {
+                self.sender = self.not_busy(base);
+                self.answer(base, Err(am::TIMEOUT));
+                if self.o.send_timeout_close != 0 {
+                    self.close(base);
+                }
+            }
+            return;
+        }
+        let Some(i) = self.ops.iter().position(|op| op.number == number) else {
+            return;
+        };
+        let op = self.ops.remove(i);
+        match what {
+            timers::CONNECT => self.close(base),
+            timers::ACCEPT if self.ops.is_empty() => self.stop_accepting(base),
+            timers::RECV => {
+                self.input.missing = 0;
+                self.s.select(base, Some(false), None);
+            }
+            _ => {}
+        }
+        sock::async_error(base, op.caller, op.number, am::TIMEOUT);
+    }
+
+    fn control(&mut self, base: &mut Base, op: u32, data: &[u8]) -> Option<Reply> {
+        let op = op.checked_sub(CONTROL_BASE)?;
+        let bytes = reply(self.request(base, op, data));
+        Some(Reply {
+            bytes,
+            binary: false,
+        })
+    }
+
+    fn queued(&self) -> usize {
+        self.queue.bytes
+    }
+    fn flush(&mut self, base: &mut Base) {
+        // Bytes that nobody is going to send would keep the port forever.
+        let stuck = !self.s.is_connected() || !self.s.writes() && !base.has_more();
+        if stuck || self.o.linger_zero || self.sending_file.is_some() {
+            self.sender = self.not_busy_any_more(base);
+            self.answer(base, Err(closed()));
+            self.clear_output(base);
+        }
+        self.s.select(base, Some(false), None);
+    }
+    fn write_out(&mut self, base: &mut Base, until: Option<std::time::Instant>) {
+        let mut queue = std::mem::take(&mut self.queue);
+        let lost = self.o.linger_zero || self.sending_file.is_some();
+        while queue.bytes > 0 && self.push(base, &mut queue).is_ok() && !lost {
+            let Ok(fd) = self.s.fd() else { break };
+            if queue.bytes > 0 && !poll_one(fd, true, ms_until(until)) {
+                break;
+            }
+        }
+        self.queue = queue;
+    }
+    fn stop(&mut self, base: &mut Base) {
+        if let Some(sender) = base.cut_short() {
+            self.sender = Some(sender);
+            self.answer(base, Err(closed()));
+        }
+        self.tell_waiting_closed(base);
+        self.close(base);
+    }
+    fn may_be_channel(&self) -> bool {
+        true
+    }
+    fn pull(&mut self, base: &mut Base, channel: &dyn Channel) {
+        for _ in 0..TURN_READS {
+            if !self.s.is_connected() || base.is_ending() || self.sending_file.is_some() {
+                return;
+            }
+            let behind = self.queue.bytes > 0;
+            while self.queue.bytes < CHANNEL_BYTES
+                && let Some(packet) = channel.next()
+            {
+                let n = packet.iter().map(IoSlice::len).sum();
+                let head = self.head(n);
+                self.s.sent.add(head.len() + n);
+                base.bytes_out += n as u64;
+                self.queue.push(IoSlice::copy_of(&head));
+                packet.into_iter().for_each(|p| self.queue.push(p));
+            }
+            if behind || self.queue.bytes == 0 {
+                return;
+            }
+            let mut queue = std::mem::take(&mut self.queue);
+            let r = self.push(base, &mut queue);
+            self.queue = queue;
+            if let Err(e) = r {
+                self.send_failed(base, e);
+                return;
+            }
+            if self.queue.bytes > 0 {
+                break;
+            }
+        }
+        // Whoever waits for descriptors goes on with it.
+        self.s.select(base, None, Some(true));
+    }
+    fn later(&mut self, base: &mut Base) {
+        if self.s.is_connected() && !base.is_ending() {
+            self.s.select(base, None, Some(true));
+        }
+    }
+    fn vectored(&self) -> bool {
+        true
+    }
+    fn may_force(&self) -> bool {
+        true
+    }
+    fn own_lock(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,249 @@
+//! Child processes: starting programs, and learning of their ends.
+
+use super::descriptor::check;
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+
+/// Whether a file can be executed.
+pub(crate) fn check_executable(path: &CStr) -> io::Result<()> {
+    if let Some(found) = crate::inside::find(path.to_bytes()) {
+        let errno = match found {
+            Ok(crate::inside::Found::File(f)) if f.is_program => return Ok(()),
+            Ok(_) => libc::EACCES,
+            Err(e) => e,
+        };
+        return Err(io::Error::from_raw_os_error(errno));
+    }
+    // SAFETY: a valid path.
+    check(unsafe { libc::access(path.as_ptr(), libc::X_OK) }).map(drop)
+}
+
+/// Marks every descriptor beyond the standard ones that this process was started with as closed on exec: children get
+/// what their port gives them, and nothing else.
+pub(crate) fn close_inherited_on_exec() {
+    let Ok(dir) = std::fs::read_dir("/dev/fd") else {
+        return;
+    };
+    for e in dir.flatten() {
+        let Some(fd) = e.file_name().to_str().and_then(|s| s.parse::<RawFd>().ok()) else {
+            continue;
+        };
+        if fd > 2 {
+            // SAFETY: plain system calls; a descriptor closed meanwhile gives an error.
+            unsafe {
+                let f = libc::fcntl(fd, libc::F_GETFD);
+                if f >= 0 && f & libc::FD_CLOEXEC == 0 {
+                    libc::fcntl(fd, libc::F_SETFD, f | libc::FD_CLOEXEC);
+                }
+            }
+        }
+    }
+}
+
+/// A program to start.
+pub struct Command {
+    pub program: CString,
+    pub args: Vec<CString>,
+    /// `NAME=VALUE`
+    pub env: Vec<CString>,
+    pub dir: Option<CString>,
+}
+
+/// The child's descriptors: (descriptor here, number there).
+pub(crate) type Wiring = smallvec::SmallVec<[(RawFd, RawFd); 3]>;
+
+fn ok(r: libc::c_int) -> io::Result<()> {
+    if r == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(r))
+    }
+}
+
+/// Starts a program in a session of its own, with an empty signal mask and default actions for the signals that the
+/// runtime handles. Gives its process number. Fails where the kernel or the program's file refuses.
+pub fn spawn(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
+    let pointers = |v: &[CString]| -> Vec<*mut libc::c_char> {
+        v.iter()
+            .map(|s| s.as_ptr() as *mut libc::c_char)
+            .chain([std::ptr::null_mut()])
+            .collect()
+    };
+    let (argv, envp) = (pointers(&c.args), pointers(&c.env));
+    // A program that lies in this executable starts from memory.
+    let memory = match crate::inside::find(c.program.to_bytes()) {
+        Some(Ok(crate::inside::Found::File(f))) => {
+            Some(crate::inside::descriptor(f).map_err(io::Error::from_raw_os_error)?)
+        }
+        Some(Ok(crate::inside::Found::Folder)) => {
+            return Err(io::Error::from_raw_os_error(libc::EACCES));
+        }
+        Some(Err(e)) => return Err(io::Error::from_raw_os_error(e)),
+        None => None,
+    };
+    let program = match &memory {
+        Some(fd) => CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default(),
+        None => c.program.clone(),
+    };
+    // SAFETY: both objects are initialised before use and destroyed after; all strings end with a zero byte and all
+    // arrays with a null pointer, and they outlive the call.
+    unsafe {
+        let mut actions = std::mem::zeroed();
+        ok(libc::posix_spawn_file_actions_init(&mut actions))?;
+        let mut actions = Actions(actions);
+        let mut attr = std::mem::zeroed();
+        ok(libc::posix_spawnattr_init(&mut attr))?;
+        let mut attr = Attributes(attr);
+        for &(from, to) in wiring {
+            ok(libc::posix_spawn_file_actions_adddup2(
+                &mut actions.0,
+                from,
+                to,
+            ))?;
+        }
+        if let Some(d) = &c.dir {
+            ok(libc::posix_spawn_file_actions_addchdir_np(
+                &mut actions.0,
+                d.as_ptr(),
+            ))?;
+        }
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        ok(libc::posix_spawnattr_setsigmask(&mut attr.0, &none))?;
+        let mut defaults = none;
+        for s in [
+            libc::SIGTERM,
+            libc::SIGINT,
+            libc::SIGQUIT,
+            libc::SIGHUP,
+            libc::SIGCHLD,
+        ] {
+            libc::sigaddset(&mut defaults, s);
+        }
+        ok(libc::posix_spawnattr_setsigdefault(&mut attr.0, &defaults))?;
+        let flags = libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF | SPAWN_SETSID;
+        ok(libc::posix_spawnattr_setflags(&mut attr.0, flags as _))?;
+        let mut pid = 0;
+        // A program has nothing of the processor that the scheduler which starts it is bound to.
+        ok(purlin_kernel::affinity::unbound(|| {
+            libc::posix_spawn(
+                &mut pid,
+                program.as_ptr(),
+                &actions.0,
+                &attr.0,
+                argv.as_ptr(),
+                envp.as_ptr(),
+            )
+        }))?;
+        Ok(pid)
+    }
+}
+
+/// A descriptor that can be read as soon as that child has ended. None: the system gives none.
+pub(crate) fn end_of_child(pid: libc::pid_t) -> Option<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: plain system call; the descriptor is nobody else's, and closed in children.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        // SAFETY: as above.
+        (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        None
+    }
+}
+
+/// The status, as by wait(2), of a child if it has ended, which is forgotten then.
+pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<Option<i32>> {
+    let mut status = 0;
+    // SAFETY: an out parameter.
+    let of = check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) })?;
+    Ok((of == pid).then_some(status))
+}
+
+/// Whether processes whose parents have ended become children of this one.
+pub(crate) fn inherits_orphans() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        let mut asked: libc::c_int = 0;
+        // SAFETY: an out parameter.
+        let r = unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut asked) };
+        std::process::id() == 1 || (r == 0 && asked != 0)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        std::process::id() == 1
+    }
+}
+
+/// Sleeps until a child has ended; its number. It is not waited for. None: there are no children.
+pub(crate) fn ended_child() -> Option<libc::pid_t> {
+    // SAFETY: numbers and null pointers.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: an out parameter.
+    let r = unsafe { libc::waitid(libc::P_ALL, 0, &mut info, libc::WEXITED | libc::WNOWAIT) };
+    // SAFETY: filled for a child.
+    (r == 0).then(|| unsafe { info.si_pid() })
+}
+
+/// Children that have ended and nobody has waited for, as far as the system tells.
+pub(crate) fn ended_children() -> Vec<libc::pid_t> {
+    let me = std::process::id().to_string();
+    let Ok(all) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pid = |e: std::fs::DirEntry| {
+        let pid = e.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read(e.path().join("stat")).ok()?;
+        // Behind the name, which may hold anything: state, parent.
+        let end = stat.iter().rposition(|&b| b == b')')?;
+        let rest = String::from_utf8_lossy(&stat[end + 1..]).into_owned();
+        let mut fields = rest.split_ascii_whitespace();
+        (fields.next() == Some("Z") && fields.next() == Some(&me)).then_some(pid)
+    };
+    all.flatten().filter_map(pid).collect()
+}
+
+/// The number that a shell would show for a status of wait(2).
+pub(crate) fn exit_code(status: i32) -> i32 {
+    if libc::WIFSIGNALED(status) {
+        128 + libc::WTERMSIG(status)
+    } else {
+        libc::WEXITSTATUS(status)
+    }
+}
+
+/// Whether a directory can be entered.
+pub(crate) fn check_dir(dir: &CStr) -> io::Result<()> {
+    let m = std::fs::metadata(OsStr::from_bytes(dir.to_bytes()))?;
+    if !m.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
+    }
+    check_executable(dir)
+}
+
+struct Actions(libc::posix_spawn_file_actions_t);
+impl Drop for Actions {
+    fn drop(&mut self) {
+        // SAFETY: initialised by `spawn`.
+        unsafe { libc::posix_spawn_file_actions_destroy(&mut self.0) };
+    }
+}
+struct Attributes(libc::posix_spawnattr_t);
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        // SAFETY: initialised by `spawn`.
+        unsafe { libc::posix_spawnattr_destroy(&mut self.0) };
+    }
+}
+
+/// `POSIX_SPAWN_SETSID` of the system's headers.
+#[cfg(target_os = "linux")]
+const SPAWN_SETSID: libc::c_int = 0x80;
+#[cfg(target_os = "macos")]
+const SPAWN_SETSID: libc::c_int = 0x0400;

@@ -1,0 +1,206 @@
+//! System calls on descriptors that are no sockets: pipes, files, gathering writes, and whether one is ready.
+
+use crate::os::retry;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Instant;
+
+pub(super) fn check(r: libc::c_int) -> io::Result<libc::c_int> {
+    if r < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(r)
+    }
+}
+
+/// Descriptors below this number have a meaning in child processes: no pipe of ours may sit there.
+const FIRST_FREE: RawFd = 5;
+
+/// A pipe, (read end, write end), both closed on exec and numbered outside the range that children use.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (r, w) = io::pipe()?;
+    Ok((lift(r.into())?, lift(w.into())?))
+}
+pub(super) fn lift(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() >= FIRST_FREE {
+        return Ok(fd);
+    }
+    // SAFETY: duplicates an open descriptor; the new one is ours.
+    unsafe {
+        let d = check(libc::fcntl(
+            fd.as_raw_fd(),
+            libc::F_DUPFD_CLOEXEC,
+            FIRST_FREE,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(d))
+    }
+}
+
+/// Makes reads and writes on the open file behind `fd` return where they would block.
+pub(crate) fn set_nonblocking(fd: RawFd, on: bool) -> io::Result<()> {
+    // SAFETY: plain system calls.
+    unsafe {
+        let f = check(libc::fcntl(fd, libc::F_GETFL))?;
+        let g = if on {
+            f | libc::O_NONBLOCK
+        } else {
+            f & !libc::O_NONBLOCK
+        };
+        if f != g {
+            check(libc::fcntl(fd, libc::F_SETFL, g))?;
+        }
+    }
+    Ok(())
+}
+
+/// Greatest number of descriptors there may be, which no valid descriptor reaches.
+pub(crate) fn max_files() -> i64 {
+    // SAFETY: plain system call.
+    match unsafe { libc::sysconf(libc::_SC_OPEN_MAX) } {
+        n if n > 0 => n,
+        _ => 1024,
+    }
+}
+
+/// As [`retry`], with the error as the standard library has it.
+fn repeated(call: impl FnMut() -> isize) -> io::Result<usize> {
+    retry(call).map_err(io::Error::from_raw_os_error)
+}
+
+/// Reads what is there.
+pub fn read(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the buffer is valid for its length.
+    repeated(|| unsafe { libc::read(fd, buf.as_mut_ptr().cast(), buf.len()) })
+}
+
+/// Writes parts in one system call, at most `limit` bytes. There may be no more than [`IOV_MAX`](libc::UIO_MAXIOV) of them.
+pub fn write<'a>(
+    fd: RawFd,
+    parts: impl Iterator<Item = &'a [u8]>,
+    limit: usize,
+) -> io::Result<usize> {
+    let mut iov = smallvec::SmallVec::<[libc::iovec; 8]>::new();
+    let mut left = limit;
+    for p in parts {
+        let n = p.len().min(left);
+        if n == 0 {
+            break;
+        }
+        iov.push(libc::iovec {
+            iov_base: p.as_ptr() as *mut _,
+            iov_len: n,
+        });
+        left -= n;
+    }
+    // SAFETY: each entry is a live slice.
+    repeated(|| unsafe { libc::writev(fd, iov.as_ptr(), iov.len() as libc::c_int) })
+}
+
+/// Whether `fd` can be read (or written) without blocking, waiting at most `timeout_ms` (-1: for ever). Errors and
+/// hang-ups count as ready.
+pub fn poll_one(fd: RawFd, write: bool, timeout_ms: i32) -> bool {
+    let mut p = libc::pollfd {
+        fd,
+        events: if write { libc::POLLOUT } else { libc::POLLIN },
+        revents: 0,
+    };
+    // SAFETY: one valid entry.
+    let n = retry(|| unsafe { libc::poll(&mut p, 1, timeout_ms) } as isize).ok();
+    n.is_none_or(|n| n > 0)
+}
+
+/// The milliseconds until then, as [`poll_one`] takes them.
+pub fn ms_until(until: Option<Instant>) -> i32 {
+    until.map_or(-1, |u| {
+        let left = u.saturating_duration_since(Instant::now()).as_micros();
+        i32::try_from(left.div_ceil(1000)).unwrap_or(i32::MAX)
+    })
+}
+
+/// Whether the other side of `fd` has gone; None if the descriptor can't be asked.
+pub fn hung_up(fd: RawFd) -> io::Result<Option<bool>> {
+    let mut p = libc::pollfd {
+        fd,
+        events: libc::POLLHUP,
+        revents: 0,
+    };
+    // SAFETY: one valid entry.
+    Ok(match check(unsafe { libc::poll(&mut p, 1, 0) })? {
+        0 => Some(false),
+        _ if p.revents & libc::POLLHUP != 0 => Some(true),
+        _ => None,
+    })
+}
+
+/// The kind of file that a descriptor leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FileKind {
+    /// Never blocks.
+    Regular,
+    Pipe,
+    Terminal,
+    Other,
+}
+
+/// The kind of file that `fd` leads to; None if it isn't open.
+pub(crate) fn file_kind(fd: RawFd) -> Option<FileKind> {
+    // SAFETY: an out parameter of the right type.
+    let st = unsafe {
+        let mut st: libc::stat = std::mem::zeroed();
+        check(libc::fstat(fd, &mut st)).ok()?;
+        st
+    };
+    Some(match st.st_mode & libc::S_IFMT {
+        libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => FileKind::Regular,
+        libc::S_IFIFO => FileKind::Pipe,
+        libc::S_IFCHR if is_terminal(fd) => FileKind::Terminal,
+        _ => FileKind::Other,
+    })
+}
+
+/// Opens what `fd` leads to once more for writing, non-blocking, so that the mode of a file that is shared with other
+/// programs stays as it is. None where that can't be done.
+pub(crate) fn open_again_for_writing(fd: RawFd, kind: FileKind) -> Option<OwnedFd> {
+    let path = match kind {
+        FileKind::Terminal => terminal_name(fd)?,
+        #[cfg(target_os = "linux")]
+        FileKind::Pipe => CString::new(format!("/proc/self/fd/{fd}")).ok()?,
+        _ => return None,
+    };
+    let flags = libc::O_WRONLY | libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
+    // SAFETY: a valid path; the new descriptor is ours.
+    unsafe {
+        let fd = check(libc::open(path.as_ptr(), flags)).ok()?;
+        lift(OwnedFd::from_raw_fd(fd)).ok()
+    }
+}
+
+/// Opens a file for a port that is named after it.
+pub fn open_file(path: &[u8], read: bool, write: bool) -> io::Result<OwnedFd> {
+    let path = CString::new(path)?;
+    let flags = match (read, write) {
+        (true, false) => libc::O_RDONLY,
+        (false, true) => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
+        _ => libc::O_RDWR | libc::O_CREAT,
+    };
+    // SAFETY: a valid path; the new descriptor is ours.
+    unsafe {
+        let fd = check(libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o666))?;
+        lift(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+pub fn is_terminal(fd: RawFd) -> bool {
+    // SAFETY: plain system call.
+    unsafe { libc::isatty(fd) == 1 }
+}
+
+fn terminal_name(fd: RawFd) -> Option<CString> {
+    let mut buf = [0 as libc::c_char; 256];
+    // SAFETY: the buffer is that long; what is written ends with a zero byte.
+    unsafe {
+        (libc::ttyname_r(fd, buf.as_mut_ptr(), buf.len()) == 0)
+            .then(|| CStr::from_ptr(buf.as_ptr()).to_owned())
+    }
+}

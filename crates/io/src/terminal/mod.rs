@@ -1,0 +1,7 @@
+//! The terminal: module `prim_tty` of OTP 26 and later, the driver `tty_sl` of OTP 25 with the line that is edited (`line.rs`), and
+//! the descriptions of terminals.
+
+pub mod line;
+pub mod prim_tty;
+mod terminfo;
+pub mod tty;

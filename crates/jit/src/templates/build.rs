@@ -1,0 +1,321 @@
+//! Building of bit strings: segments of whole bytes, written one after another to where the heap's next object comes, or behind a
+//! binary that may be appended to in place. Nothing is made before the last one is written; whatever is not simple is a step.
+
+use super::*;
+use purlin_isa::bits::flags::SIGNED;
+use purlin_isa::bits::seg;
+use purlin_term::am;
+use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, HEAP_BIN_LIMIT, SUB_BIN_WORDS, heap_bin_limit};
+
+/// Bytes that may be written behind the last one of a segment.
+const SLACK: i32 = 8;
+/// Words of a block of bytes before them: its count, its bytes, how many are used.
+const BLOCK_COUNT: i32 = 0;
+const BLOCK_CAPACITY: i32 = 8;
+const BLOCK_USED: i32 = 16;
+const BLOCK_BYTES: i32 = 24;
+/// Word 3 of a sub-binary that may be appended to, and has no odd bits.
+const WRITABLE: i32 = 1 << 16;
+/// The last word of a counted binary that is written to.
+const BEING_WRITTEN: i32 = 3;
+/// Longest string of the code that is written in place.
+const MOST_OF_STRING: u64 = 16;
+
+/// A segment that has a template.
+#[derive(Clone, Copy)]
+enum Segment {
+    /// Bytes.
+    Integer(u64, Arg),
+    /// Address and bytes.
+    String(u64, u64),
+    Utf8(Arg),
+    /// All of it.
+    Binary(Arg),
+}
+
+impl Segment {
+    fn of(w: &[u64]) -> Option<Segment> {
+        let (value, size) = (source(w[3]), source(w[4]));
+        let plain = w[2] as u32 as u64 & !SIGNED == 0;
+        match w[0] {
+            seg::INTEGER if plain => {
+                let Arg::C(n) = size else { return None };
+                let n = if is_small_word(n) {
+                    n >> 4
+                } else {
+                    return None;
+                };
+                let bits = n.checked_mul(w[1]).filter(|b| (8..=64).contains(b))?;
+                let fits = match value {
+                    Arg::C(v) => is_small_word(v),
+                    _ => true,
+                };
+                (bits % 8 == 0 && fits).then_some(Segment::Integer(bits / 8, value))
+            }
+            seg::STRING if w[4] <= MOST_OF_STRING => Some(Segment::String(w[3], w[4])),
+            seg::UTF8 if !matches!(value, Arg::C(_)) => Some(Segment::Utf8(value)),
+            // The size is the atom `all`.
+            seg::BINARY if size == Arg::C(am::ALL.raw()) && matches!(w[1], 1 | 8) => {
+                Some(Segment::Binary(value))
+            }
+            _ => None,
+        }
+    }
+    /// Bytes that it takes at most, and whether it always takes them; of a binary as if it had none.
+    fn most(self) -> (i32, bool) {
+        match self {
+            Segment::Integer(n, _) | Segment::String(_, n) => (n as i32, true),
+            Segment::Utf8(_) => (4, false),
+            Segment::Binary(_) => (0, false),
+        }
+    }
+}
+
+impl<'a, 'e> Gen<'a, 'e> {
+    pub(super) fn create_bin(&mut self, i: &Instruction) {
+        let list = self.list(i);
+        let appends = matches!(list.first(), Some(&(seg::APPEND | seg::PRIVATE_APPEND)));
+        let rest = if appends { list.get(5..) } else { Some(list) };
+        let segments: Option<Vec<Segment>> =
+            rest.and_then(|l| l.chunks_exact(5).map(Segment::of).collect());
+        match segments {
+            Some(s) if !self.env.stressed && !s.is_empty() => match appends {
+                true => self.append(i, list, &s),
+                false => self.heap_bin(i, &s),
+            },
+            _ => self.step(i),
+        }
+    }
+    /// Writes the segments at R12, which ends behind them. The end of the room is at the top of the machine's stack if one of them is a
+    /// binary; then that is dropped where it fails, before it goes to `other`.
+    fn segments(&mut self, list: &[Segment], pushed: bool, other: Label) {
+        let fail = match pushed {
+            false => other,
+            true => {
+                let l = self.a.label();
+                self.later(move |g| {
+                    g.a.bind(l);
+                    g.a.pop(RCX);
+                    g.a.jmp(other);
+                });
+                l
+            }
+        };
+        for &s in list {
+            match s {
+                Segment::Integer(n, Arg::C(v)) => {
+                    let v = ((v as i64) >> 4) as u64;
+                    let v = (v << (64 - 8 * n)).swap_bytes();
+                    self.a.mov_i(RCX, v);
+                    match n {
+                        1 => self.a.store8(at(R12, 0), RCX),
+                        _ => self.a.store(at(R12, 0), RCX),
+                    }
+                    self.a.alu_i(Q, Add, R12, n as i32);
+                }
+                Segment::Integer(n, v) => {
+                    let r = self.get(v, R10);
+                    self.if_not_small(r, fail);
+                    self.a.mov(RCX, r);
+                    self.a.shift_i(Q, Sar, RCX, 4);
+                    if n == 1 {
+                        self.a.store8(at(R12, 0), RCX);
+                    } else {
+                        if n < 8 {
+                            self.a.shift_i(Q, Shl, RCX, (64 - 8 * n) as u8);
+                        }
+                        self.a.bswap(Q, RCX);
+                        self.a.store(at(R12, 0), RCX);
+                    }
+                    self.a.alu_i(Q, Add, R12, n as i32);
+                }
+                Segment::String(from, n) => {
+                    self.a.mov_i(R10, from);
+                    let mut k = 0;
+                    while k < n {
+                        let (m, to) = (at(R10, k as i32), at(R12, k as i32));
+                        if n - k >= 8 {
+                            self.a.load(RCX, m);
+                            self.a.store(to, RCX);
+                            k += 8;
+                        } else {
+                            self.a.load8(RCX, m);
+                            self.a.store8(to, RCX);
+                            k += 1;
+                        }
+                    }
+                    self.a.alu_i(Q, Add, R12, n as i32);
+                }
+                Segment::Utf8(v) => {
+                    let (long, done) = (self.a.label(), self.a.label());
+                    let r = self.get(v, R10);
+                    // A small integer of seven bits.
+                    self.a.mov(RCX, r);
+                    self.a.alu_i(Q, And, RCX, !0x7F0);
+                    self.a.alu_i(Q, Cmp, RCX, TAG_SMALL as i32);
+                    self.a.jcc(Cond::Ne, long);
+                    self.a.mov(RCX, r);
+                    self.a.shift_i(D, Shr, RCX, 4);
+                    self.a.store8(at(R12, 0), RCX);
+                    self.a.inc(R12);
+                    self.a.bind(done);
+                    let f = self.env.helpers.put_utf8;
+                    self.later(move |g| {
+                        g.a.bind(long);
+                        g.a.mov(RCX, r);
+                        g.a.mov(R10, R12);
+                        g.pure_helper(f);
+                        g.a.test(Q, RCX, RCX);
+                        g.a.jcc(Cond::E, fail);
+                        g.a.mov(R12, RCX);
+                        g.a.jmp(done);
+                    });
+                }
+                Segment::Binary(v) => {
+                    let r = self.get(v, RCX);
+                    self.a.mov(RCX, r);
+                    self.a.mov(R10, R12);
+                    self.a.load(R12, at(RSP, 0));
+                    let f = self.env.helpers.put_bytes;
+                    self.pure_helper(f);
+                    self.a.test(Q, RCX, RCX);
+                    self.a.jcc(Cond::E, fail);
+                    self.a.mov(R12, RCX);
+                }
+            }
+        }
+        if pushed {
+            self.a.pop(RCX);
+        }
+    }
+    fn has_binary(list: &[Segment]) -> bool {
+        list.iter().any(|s| matches!(s, Segment::Binary(_)))
+    }
+    fn heap_bin(&mut self, i: &Instruction, list: &[Segment]) {
+        let a = i.args();
+        let most: i32 = list.iter().map(|s| s.most().0).sum();
+        let limit = heap_bin_limit().min(HEAP_BIN_LIMIT) as i32;
+        if most > limit {
+            return self.step(i);
+        }
+        let other = self.step_aside();
+        let head = HEAP_BIN_HEAD_WORDS as i32;
+        // What the op promises to those behind it must be there, too.
+        let words = a[2].n() as i32 + head + (limit + SLACK) / 8 + 1;
+        self.a.lea(RCX, at(HP, words * 8));
+        self.a.alu(Q, Cmp, RCX, E);
+        self.a.jcc(Cond::A, other);
+        self.a.lea(R12, at(HP, head * 8));
+        let pushed = Self::has_binary(list);
+        if pushed {
+            // The others need room behind a binary as well.
+            self.a.lea(RCX, at(HP, head * 8 + limit - most));
+            self.a.push(RCX);
+        }
+        self.segments(list, pushed, other);
+        // The rest of the last word is 0.
+        self.a.store_i(at(R12, 0), 0);
+        if list.iter().all(|s| s.most().1) {
+            let words = (most + 7) / 8;
+            self.a.store_i(
+                at(HP, 0),
+                header(Subtag::HeapBin, 1 + words as usize) as i32,
+            );
+            self.a.store_i(at(HP, 8), most);
+            return self.made(a[1], TAG_BOXED, head + words);
+        }
+        self.a.alu(Q, Sub, R12, HP);
+        self.a.alu_i(Q, Sub, R12, head * 8);
+        // RCX: words behind the header.
+        self.a.lea(RCX, at(R12, 15));
+        self.a.shift_i(Q, Shr, RCX, 3);
+        self.a.mov(R11, RCX);
+        self.a.shift_i(Q, Shl, R11, 6);
+        self.a.alu_i(Q, Or, R11, header(Subtag::HeapBin, 0) as i32);
+        self.a.store(at(HP, 0), R11);
+        self.a.store(at(HP, 8), R12);
+        self.a.lea(R10, at(HP, TAG_BOXED as i32));
+        self.a.lea(HP, indexed(HP, RCX, 8, 8));
+        self.put(a[1], R10);
+    }
+    fn append(&mut self, i: &Instruction, all: &[u64], list: &[Segment]) {
+        let a = i.args();
+        let bin = source(all[3]);
+        let private = all[0] == seg::PRIVATE_APPEND;
+        if matches!(bin, Arg::C(_)) || !matches!(all[1], 1 | 8) {
+            return self.step(i);
+        }
+        let most: i32 = list.iter().map(|s| s.most().0).sum();
+        let other = self.step_aside();
+        let words = a[2].n() as i32 + SUB_BIN_WORDS as i32;
+        self.a.lea(RCX, at(HP, words * 8));
+        self.a.alu(Q, Cmp, RCX, E);
+        self.a.jcc(Cond::A, other);
+        // A part of a block from its first byte to the last one in use, which this process alone holds.
+        let r = self.get(bin, R10);
+        self.if_not_kind(r, Subtag::SubBin, other);
+        self.a.alu_mi(Q, Cmp, boxed(r, 3), WRITABLE);
+        self.a.jcc(Cond::Ne, other);
+        self.a.alu_mi(Q, Cmp, boxed(r, 2), 0);
+        self.a.jcc(Cond::Ne, other);
+        self.a.load(R12, boxed(r, 4));
+        self.cmp_subtag(R12, Subtag::RefcBin);
+        self.a.jcc(Cond::Ne, other);
+        self.a.load8(RCX, boxed(R12, 5));
+        self.a.test8_i(RCX, 1);
+        self.a.jcc(Cond::E, other);
+        self.a.load(R11, boxed(R12, 3));
+        self.a.alu_mi(Q, Cmp, at(R11, BLOCK_COUNT), 1);
+        self.a.jcc(Cond::Ne, other);
+        self.a.load(R12, at(R11, BLOCK_USED));
+        self.a.alu_m(Q, Cmp, R12, boxed(r, 1));
+        self.a.jcc(Cond::Ne, other);
+        self.a.lea(RCX, at(R12, most + SLACK));
+        self.a.alu_m(Q, Cmp, RCX, at(R11, BLOCK_CAPACITY));
+        self.a.jcc(Cond::A, other);
+        self.a.lea(R12, indexed(R11, R12, 1, BLOCK_BYTES));
+        let pushed = Self::has_binary(list);
+        if pushed {
+            self.a.alu_m(Q, Add, R11, at(R11, BLOCK_CAPACITY));
+            self.a.lea(RCX, at(R11, BLOCK_BYTES - SLACK - most));
+            self.a.push(RCX);
+        }
+        self.segments(list, pushed, other);
+        // The bytes become the binary's.
+        let r = self.get(bin, R10);
+        self.a.load(R11, boxed(r, 4));
+        self.a.load(RCX, boxed(R11, 3));
+        self.a.alu(Q, Sub, R12, RCX);
+        self.a.alu_i(Q, Sub, R12, BLOCK_BYTES);
+        if list.iter().all(|s| !s.most().1) {
+            // None was written: the general case.
+            self.a.alu_m(Q, Cmp, R12, at(RCX, BLOCK_USED));
+            self.a.jcc(Cond::E, other);
+        }
+        self.a.alu_m(Q, Cmp, R12, boxed(R11, 1));
+        self.a.jcc(Cond::B, other);
+        let f = self.env.fields;
+        self.a.load(R10, at(CX, f.off_heap_bytes));
+        self.a.alu(Q, Add, R10, R12);
+        self.a.alu_m(Q, Sub, R10, boxed(R11, 1));
+        self.a.alu_m(Q, Cmp, R10, at(CX, f.vheap_bytes));
+        self.a.jcc(Cond::A, other);
+        self.a.store(at(CX, f.off_heap_bytes), R10);
+        self.a.store(boxed(R11, 1), R12);
+        self.a.store_i(boxed(R11, 5), BEING_WRITTEN);
+        self.a.store(at(RCX, BLOCK_USED), R12);
+        let r = self.get(bin, R10);
+        if private {
+            self.a.store(boxed(r, 1), R12);
+            return self.put(a[1], r);
+        }
+        self.a.store_i(boxed(r, 3), 0);
+        self.a
+            .store_i(at(HP, 0), header(Subtag::SubBin, SUB_BIN_WORDS - 1) as i32);
+        self.a.store(at(HP, 8), R12);
+        self.a.store_i(at(HP, 16), 0);
+        self.a.store_i(at(HP, 24), WRITABLE);
+        self.a.store(at(HP, 32), R11);
+        self.made(a[1], TAG_BOXED, SUB_BIN_WORDS as i32);
+    }
+}

@@ -1,0 +1,128 @@
+//! Natives that are made in place, where their operands are as simple as they mostly are.
+
+use super::*;
+
+impl<'a, 'e> Gen<'a, 'e> {
+    /// `bif1` and `bif2`: a template if the native has one, else a step.
+    pub(super) fn bif(&mut self, i: &Instruction) {
+        let a = i.args();
+        let export = a[if i.op == Op::Bif1 { 4 } else { 5 }].n();
+        match ((self.env.native)(export), i.op) {
+            (Some(Native::Abs), Op::Bif1) => self.abs(a[2], a[3]),
+            (Some(Native::Not), Op::Bif1) => self.not(a[2], a[3]),
+            (Some(n @ (Native::And | Native::Or | Native::Xor)), Op::Bif2) => {
+                self.logic(n, a[2], a[3], a[4]);
+            }
+            (Some(n @ (Native::Min | Native::Max)), Op::Bif2) => {
+                self.least(n == Native::Min, a[2], a[3], a[4]);
+            }
+            _ => self.step(i),
+        }
+    }
+    fn abs(&mut self, src: Arg, dst: Arg) {
+        let other = self.step_aside();
+        let done = self.a.label();
+        let r = self.get(src, R10);
+        self.if_not_small(r, other);
+        self.a.mov(RCX, r);
+        self.a.test(Q, r, r);
+        self.a.jcc(Cond::Ns, done);
+        // The tag is in both terms of the difference.
+        self.a.mov_i(RCX, 2 * TAG_SMALL);
+        self.a.alu(Q, Sub, RCX, r);
+        // The least small integer.
+        self.a.jcc(Cond::O, other);
+        self.a.bind(done);
+        self.put(dst, RCX);
+    }
+    fn not(&mut self, src: Arg, dst: Arg) {
+        let other = self.step_aside();
+        let done = self.a.label();
+        let r = self.get(src, R10);
+        let (t, f) = (self.env.true_word, self.env.false_word);
+        self.a.mov_i(RCX, f);
+        self.cmp_word(r, t);
+        self.a.jcc(Cond::E, done);
+        self.cmp_word(r, f);
+        self.a.jcc(Cond::Ne, other);
+        self.a.mov_i(RCX, t);
+        self.a.bind(done);
+        self.put(dst, RCX);
+    }
+    fn if_not_boolean(&mut self, r: Reg, to: Label) {
+        let (t, f) = (self.env.true_word, self.env.false_word);
+        let is = self.a.label();
+        self.cmp_word(r, t);
+        self.a.jcc(Cond::E, is);
+        self.cmp_word(r, f);
+        self.a.jcc(Cond::Ne, to);
+        self.a.bind(is);
+    }
+    fn logic(&mut self, n: Native, a: Arg, b: Arg, dst: Arg) {
+        let other = self.step_aside();
+        let (p, q) = (self.get(a, R10), self.get(b, R12));
+        self.if_not_boolean(p, other);
+        self.if_not_boolean(q, other);
+        let (t, f) = (self.env.true_word, self.env.false_word);
+        match n {
+            Native::And | Native::Or => {
+                // One of both values of the first decides alone.
+                self.a.mov(RCX, q);
+                self.cmp_word(p, if n == Native::And { f } else { t });
+                self.a.cmov(Cond::E, RCX, p);
+            }
+            _ => {
+                self.a.mov_i(RCX, t);
+                self.a.mov_i(R11, f);
+                self.a.alu(Q, Cmp, p, q);
+                self.a.cmov(Cond::E, RCX, R11);
+            }
+        }
+        self.put(dst, RCX);
+    }
+    /// `min` and `max` of small integers.
+    fn least(&mut self, min: bool, a: Arg, b: Arg, dst: Arg) {
+        let other = self.step_aside();
+        if Self::is_odd(a, b) {
+            return self.a.jmp(other);
+        }
+        let (p, q) = (self.get(a, R10), self.get(b, R12));
+        self.if_not_smalls((a, p), (b, q), other);
+        self.a.mov(RCX, p);
+        self.a.alu(Q, Cmp, q, p);
+        self.a.cmov(if min { Cond::L } else { Cond::G }, RCX, q);
+        self.put(dst, RCX);
+    }
+    pub(super) fn is_function2(&mut self, i: &Instruction) {
+        let a = i.args();
+        let Some(n @ 0..=255) = Self::small(a[2]) else {
+            return self.step(i);
+        };
+        let to = self.to(a[0]);
+        let r = self.get(a[1], R10);
+        self.if_not_kind(r, Subtag::Fun, to);
+        // The arity is the low byte.
+        self.a.load8(RCX, boxed(r, 3));
+        self.a.alu_i(D, Cmp, RCX, n as i32);
+        self.a.jcc(Cond::Ne, to);
+    }
+    pub(super) fn make_fun(&mut self, i: &Instruction) {
+        let a = i.args();
+        let free = self.sources(i);
+        let n = free.len();
+        // As the instruction, it does without room that was not made before.
+        let other = self.step_aside();
+        self.a.lea(RCX, at(HP, (FUN_WORDS + n) as i32 * 8));
+        self.a.alu(Q, Cmp, RCX, E);
+        self.a.jcc(Cond::A, other);
+        self.a.store_i(at(HP, 24), n as i32);
+        self.a.mov(R10, HP);
+        self.a.mov_i(RCX, a[0].n());
+        let f = self.env.helpers.make_fun;
+        self.pure_helper(f);
+        for (k, &v) in free.iter().enumerate() {
+            self.store_arg(at(HP, (FUN_WORDS + k) as i32 * 8), v);
+        }
+        self.made(a[1], TAG_BOXED, (FUN_WORDS + n) as i32);
+    }
+}

@@ -1,0 +1,749 @@
+//! Accounts of copies, shares and allocations, by the place in the program that did them.
+//!
+//! A place is a stack of code addresses, which is written down as functions and lines when it is first seen. Copies of
+//! [`EXACT_WORDS`] and more are counted one by one. Of smaller ones, and of what processes allocate on their heaps, each thread
+//! takes a sample about every [`SAMPLED_WORDS`], and counts all words since the last one for the place that it meets: sums
+//! are right, and the shares of places are as exact as there are samples.
+//!
+//! # Invariants
+//! * What is not sampled costs a subtraction and a comparison. No thread writes to what another thread writes to.
+//! * Each thread has a table of its own behind a lock, which others take only to read it. The table is bounded: see
+//!   [`PLACES`].
+//! * Addresses are keys only as long as no module was freed since: [`forget_addresses`].
+
+use crate::process::Cx;
+use crate::sync::{Mutex, MutexGuard};
+use purlin_native::cx::NO_BUDGET;
+use purlin_term::word::is_header_word;
+use purlin_term::{Term, copy};
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Words between two samples: 512 KiB.
+pub const SAMPLED_WORDS: usize = 1 << 16;
+/// Copies of this many words (8 KiB) are all counted.
+pub const EXACT_WORDS: usize = 1 << 10;
+/// Writes of this many bytes are all counted; of those that are smaller so many are counted for the place of the last.
+pub const EXACT_BYTES: u64 = 8 * EXACT_WORDS as u64;
+const SMALL_WRITES: u64 = 64;
+/// Reductions between two samples.
+pub const SAMPLED_REDUCTIONS: usize = 16_000;
+/// Nanoseconds from which on a wait for a message, and any other, is told with its place.
+pub const TOLD_RECEIVE: u64 = 1_000_000;
+pub const TOLD_WAIT: u64 = 100_000;
+/// For a lock: whoever waits for one has slept, so that to note it costs little beside.
+pub const TOLD_LOCK: u64 = 1_000;
+/// Frames of a place, at most.
+pub const FRAMES: usize = 12;
+/// Words of the stack that are looked through for them.
+const STACK_WORDS: usize = 400;
+/// Places of a thread's table that are told apart by all of their frames; beyond twice as many they aren't.
+pub const PLACES: usize = 1 << 11;
+/// Frames of a place beyond [`PLACES`].
+const FRAMES_OF_MANY: usize = 4;
+/// Terms that are looked at for a closure, and levels.
+const SEARCHED: usize = 64;
+/// Variables of a closure that are larger than this aren't measured further.
+const MEASURED_WORDS: usize = 1 << 24;
+
+/// The kind of work done there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// A message was sent.
+    Message,
+    /// A process was started: its arguments, and what its fun captured.
+    Spawn,
+    /// An exit reason was told to others.
+    Exit,
+    /// A timer was started, with a message.
+    Timer,
+    /// An object was inserted into a table.
+    TableIn,
+    /// An object was read from a table.
+    TableOut,
+    /// A process was asked about itself.
+    Asked,
+    /// A heap was filled.
+    Allocation,
+    /// A collection kept words: it moved them, or went through them.
+    Collection,
+    /// Reductions were used.
+    Work,
+    /// Something was written to a file, a socket or a program: see [`Written`]. Sums are bytes.
+    Write,
+    /// It was ready and didn't run. Sums of this and those below are nanoseconds.
+    Ready,
+    /// It waited for a message, or until a time.
+    Receive,
+    /// It waited until a port, or the connection to another node, took more.
+    Busy,
+    /// It waited for a thread that may block, or compute long.
+    DirtyQueue,
+    /// It waited, with its scheduler, for a table or port that others used.
+    Lock,
+}
+
+impl Kind {
+    /// Whether terms are copied.
+    pub fn is_copy(self) -> bool {
+        self < Kind::Allocation
+    }
+    /// Whether a process waits.
+    pub fn is_wait(self) -> bool {
+        self >= Kind::Ready
+    }
+}
+
+/// A function, and where in it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Frame {
+    pub module: Term,
+    pub function: Term,
+    pub arity: u32,
+    /// File and line.
+    pub line: Option<(String, u32)>,
+}
+
+/// The largest variable that a closure has captured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Captured {
+    /// The function that holds the closure's code, of `arity` arguments, captured variables included.
+    pub module: Term,
+    pub function: Term,
+    pub arity: u32,
+    /// Its place among `count` captured variables, from 0.
+    pub index: usize,
+    pub count: usize,
+    /// The words that it takes, shared parts included.
+    pub words: usize,
+}
+
+/// Sums of a place, in words, if its kind doesn't say otherwise.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Sums {
+    /// How often, which is estimated where copies are small.
+    pub times: u64,
+    /// Copied, allocated, used, waited; of what is written, copied together from small parts.
+    pub copied: u64,
+    /// Copied to regions, which is done once; of what is written, kept since the other side didn't take it at once.
+    pub moved: u64,
+    /// Not copied, since they were in regions; of what is written, given to the system where they were.
+    pub shared: u64,
+    /// The largest copy.
+    pub largest: u64,
+    /// Samples among them: where it is 0 nothing is estimated.
+    pub samples: u64,
+    /// For writes: the system calls, and the parts that they were given.
+    pub calls: u64,
+    pub parts: u64,
+}
+
+impl Sums {
+    /// Adds others.
+    pub fn add(&mut self, o: &Sums) {
+        self.times += o.times;
+        self.copied += o.copied;
+        self.moved += o.moved;
+        self.shared += o.shared;
+        self.largest = self.largest.max(o.largest);
+        self.samples += o.samples;
+        self.calls += o.calls;
+        self.parts += o.parts;
+    }
+}
+
+/// The account of a place. The first frame is the innermost.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub kind: Kind,
+    pub frames: Vec<Frame>,
+    pub sums: Sums,
+    pub captured: Option<Captured>,
+}
+
+/// Addresses from the innermost outwards; 0 ends them.
+type Key = (Kind, [usize; FRAMES]);
+type Place = (Kind, Vec<Frame>);
+
+#[derive(Default)]
+struct Table {
+    by_address: HashMap<Key, usize>,
+    by_frames: HashMap<Place, usize>,
+    entries: Vec<Entry>,
+    waits: Waits,
+    /// Modules that had been freed when the keys were made.
+    freed: usize,
+}
+
+static ON: AtomicBool = AtomicBool::new(true);
+static FREED: AtomicUsize = AtomicUsize::new(0);
+static NAMER: OnceLock<fn(*const u64) -> Option<Frame>> = OnceLock::new();
+static TABLES: Mutex<Vec<Arc<Mutex<Table>>>> = Mutex::new(Vec::new());
+
+thread_local! {
+    static MINE: RefCell<Option<Arc<Mutex<Table>>>> = const { RefCell::new(None) };
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock()
+}
+
+/// Says how addresses of code are named. Before that nothing is counted by place.
+pub fn set_namer(f: fn(*const u64) -> Option<Frame>) {
+    let _ = NAMER.set(f);
+}
+
+/// Counts nothing from now on: to be called before there are schedulers.
+pub fn turn_off() {
+    ON.store(false, Ordering::Relaxed);
+}
+
+/// Whether anything is counted.
+pub fn on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Code is about to be freed: its addresses may mean something else soon.
+pub fn forget_addresses() {
+    FREED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts a copy of `words` words that the process in the context makes; `what` is what it copies, to look for closures in.
+#[inline]
+pub fn copied(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
+    if words >= EXACT_WORDS {
+        large(cx, kind, words, what);
+        return;
+    }
+    cx.copy_budget -= words as i64;
+    if cx.copy_budget < 0 {
+        small(cx, kind, words, what);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn large(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
+    let n = words as u64;
+    let sums = Sums {
+        times: 1,
+        copied: n,
+        largest: n,
+        ..Default::default()
+    };
+    record(cx, kind, sums, what);
+}
+
+#[cold]
+#[inline(never)]
+fn small(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
+    let Some(n) = sampled(&mut cx.copy_budget, SAMPLED_WORDS) else {
+        return;
+    };
+    record(cx, kind, like(n, words), what);
+}
+
+/// Sums of `n`, of which one had `words`.
+fn like(n: u64, words: usize) -> Sums {
+    Sums {
+        times: (n / words.max(1) as u64).max(1),
+        copied: n,
+        largest: words as u64,
+        samples: 1,
+        ..Default::default()
+    }
+}
+
+/// A budget is used up: what was used since the last sample. None: this was no sample, but the first look.
+#[inline]
+fn sampled(budget: &mut i64, every: usize) -> Option<u64> {
+    let overdrawn = *budget;
+    let first = overdrawn < -(NO_BUDGET / 2);
+    if !on() {
+        *budget = i64::MAX;
+        return None;
+    }
+    *budget = every as i64;
+    // A context begins far below zero, so that the first copy comes here, whether anything is counted or not.
+    (!first).then_some(every as u64 + overdrawn.unsigned_abs())
+}
+
+/// Counts words that went to regions, or were found there.
+pub fn shared(cx: &mut Cx, kind: Kind, moved: u64, shared: u64, what: Term) {
+    let sums = Sums {
+        times: 1,
+        moved,
+        shared,
+        ..Default::default()
+    };
+    record(cx, kind, sums, what);
+}
+
+/// Counts words that the process in the context has made on its heap.
+#[inline]
+pub fn allocated(cx: &mut Cx, words: usize) {
+    cx.alloc_budget -= words as i64;
+    if cx.alloc_budget < 0 {
+        allocation(cx, words);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn allocation(cx: &mut Cx, words: usize) {
+    let Some(n) = sampled(&mut cx.alloc_budget, SAMPLED_WORDS) else {
+        return;
+    };
+    let sums = Sums {
+        times: 1,
+        copied: n,
+        largest: words as u64,
+        samples: 1,
+        ..Default::default()
+    };
+    record(cx, Kind::Allocation, sums, Term::small(0));
+}
+
+/// As [`allocated`], of a process that ends: whatever it runs, it was started for this. One that was never collected has most
+/// likely no more than it was started with, which counts as a copy.
+#[inline]
+pub fn ended(cx: &mut Cx) {
+    if std::ptr::eq(cx.heap.high_water, cx.heap.heap) {
+        return;
+    }
+    let words = cx.heap.fresh_words();
+    cx.alloc_budget -= words as i64;
+    if cx.alloc_budget < 0 {
+        // The code that it left by may be anything.
+        cx.bif_pc = std::ptr::null();
+        allocation(cx, words);
+    }
+}
+
+/// Counts words that a collection of the process in the context has kept.
+#[inline]
+pub(crate) fn kept(cx: &mut Cx, words: usize) {
+    cx.kept_budget -= words as i64;
+    if cx.kept_budget < 0
+        && let Some(n) = sampled(&mut cx.kept_budget, SAMPLED_WORDS)
+    {
+        record(cx, Kind::Collection, like(n, words), Term::small(0));
+    }
+}
+
+/// Counts reductions that the process in the context has used until it stopped at `pc`. Its stack is in order.
+#[inline]
+pub(crate) fn worked(cx: &mut Cx, reductions: u64, pc: *const u64) {
+    cx.work_budget -= reductions as i64;
+    if cx.work_budget < 0 {
+        work(cx, pc);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn work(cx: &mut Cx, pc: *const u64) {
+    let Some(n) = sampled(&mut cx.work_budget, SAMPLED_REDUCTIONS) else {
+        return;
+    };
+    cx.bif_pc = pc;
+    let sums = Sums {
+        times: 1,
+        copied: n,
+        samples: 1,
+        ..Default::default()
+    };
+    record(cx, Kind::Work, sums, Term::small(0));
+}
+
+/// Counts a wait, one of `weight`, of the process in the context, which goes on at `pc`. Its stack is in order.
+pub(crate) fn waited(cx: &mut Cx, kind: Kind, nanoseconds: u64, weight: u64, pc: *const u64) {
+    with_table(|t| t.waits.add(kind, nanoseconds, weight));
+    let told = match kind {
+        Kind::Receive => TOLD_RECEIVE,
+        Kind::Lock => TOLD_LOCK,
+        _ => TOLD_WAIT,
+    };
+    if nanoseconds < told {
+        return;
+    }
+    cx.bif_pc = pc;
+    let sums = Sums {
+        times: weight,
+        copied: nanoseconds.saturating_mul(weight),
+        largest: nanoseconds,
+        samples: u64::from(weight > 1),
+        ..Default::default()
+    };
+    record(cx, kind, sums, Term::small(0));
+}
+
+/// The writes of a process since it was asked last: bytes, and how they went out.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Written {
+    pub bytes: u64,
+    /// Bytes from these that were copied together from small parts.
+    pub merged: u64,
+    /// Bytes from these that were kept, since the other side didn't take them at once.
+    pub queued: u64,
+    pub parts: u64,
+    pub calls: u64,
+}
+
+thread_local! {
+    /// The write under way on this thread.
+    static WRITTEN: Cell<Written> = const { Cell::new(Written { bytes: 0, merged: 0, queued: 0, parts: 0, calls: 0 }) };
+    /// Small writes that were not counted yet: how many, and their sums.
+    static SMALL: Cell<(u64, Sums)> = const { Cell::new((0, NOTHING)) };
+}
+
+const NOTHING: Sums = Sums {
+    times: 0,
+    copied: 0,
+    moved: 0,
+    shared: 0,
+    largest: 0,
+    samples: 0,
+    calls: 0,
+    parts: 0,
+};
+
+/// Adds to what is being written on this thread: [`wrote`] says for whom.
+#[inline]
+pub fn writes(f: impl FnOnce(&mut Written)) {
+    let mut w = WRITTEN.get();
+    f(&mut w);
+    WRITTEN.set(w);
+}
+
+/// Forgets what was written on this thread, before something is written for a process.
+#[inline]
+pub fn writes_begin() {
+    WRITTEN.set(Written::default());
+}
+
+/// The process in the context has written what was noted since [`writes_begin`].
+pub fn wrote(cx: &mut Cx) {
+    let w = WRITTEN.take();
+    if w.bytes == 0 || !on() {
+        return;
+    }
+    let one = Sums {
+        times: 1,
+        copied: w.merged,
+        moved: w.queued,
+        shared: w.bytes.saturating_sub(w.merged),
+        largest: w.bytes,
+        samples: 0,
+        calls: w.calls,
+        parts: w.parts,
+    };
+    if w.bytes >= EXACT_BYTES {
+        record(cx, Kind::Write, one, Term::small(0));
+        return;
+    }
+    let (n, mut sums) = SMALL.take();
+    sums.add(&one);
+    if n + 1 < SMALL_WRITES {
+        SMALL.set((n + 1, sums));
+        return;
+    }
+    sums.samples = 1;
+    record(cx, Kind::Write, sums, Term::small(0));
+}
+
+/// Sums of waits, long and short.
+#[derive(Clone, Default, Debug)]
+pub struct Waits(pub BTreeMap<Kind, Wait>);
+
+/// Waits of a kind. By how long they were: below 1, 2, 4 microseconds and so on, the last without a bound.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Wait {
+    pub times: u64,
+    pub nanoseconds: u64,
+    pub longest: u64,
+    pub lengths: [u64; LENGTHS],
+}
+
+/// See [`Wait`].
+pub const LENGTHS: usize = 32;
+
+impl Waits {
+    fn add(&mut self, kind: Kind, nanoseconds: u64, weight: u64) {
+        let w = self.0.entry(kind).or_default();
+        w.times += weight;
+        w.nanoseconds = w
+            .nanoseconds
+            .saturating_add(nanoseconds.saturating_mul(weight));
+        w.longest = w.longest.max(nanoseconds);
+        let place = u64::BITS - (nanoseconds / 1000).leading_zeros();
+        w.lengths[(place as usize).min(LENGTHS - 1)] += weight;
+    }
+}
+
+/// Sums of all threads' waits.
+pub fn waits() -> Waits {
+    let tables: Vec<_> = lock(&TABLES).clone();
+    let mut all = Waits::default();
+    for t in tables {
+        for (kind, w) in &lock(&t).waits.0 {
+            let sum = all.0.entry(*kind).or_default();
+            sum.times += w.times;
+            sum.nanoseconds = sum.nanoseconds.saturating_add(w.nanoseconds);
+            sum.longest = sum.longest.max(w.longest);
+            for (a, b) in sum.lengths.iter_mut().zip(w.lengths) {
+                *a += b;
+            }
+        }
+    }
+    all
+}
+
+/// The addresses of the process in the context, innermost first. That of the instruction that runs comes first; return addresses
+/// are told as the word before, which belongs to the call.
+fn addresses(cx: &Cx) -> [usize; FRAMES] {
+    addresses_at(cx, cx.bif_pc)
+}
+
+/// As [`addresses`], where the process is at `pc`; null: that is not known.
+pub(crate) fn addresses_at(cx: &Cx, pc: *const u64) -> [usize; FRAMES] {
+    let mut v = [0; FRAMES];
+    v[0] = pc as usize;
+    let mut n = usize::from(!pc.is_null());
+    let mut p = cx.heap.stop;
+    let words = (cx.heap.hend as usize).saturating_sub(p as usize) / 8;
+    for _ in 0..words.min(STACK_WORDS) {
+        // SAFETY: words of the stack, from its top to the end of the block.
+        let w = unsafe { (*p).raw() };
+        if is_header_word(w) && w != 0 {
+            v[n] = w as usize - 8;
+            n += 1;
+            if n == FRAMES {
+                break;
+            }
+        }
+        p = p.wrapping_add(1);
+    }
+    v
+}
+
+/// Modules that were freed so far.
+pub(crate) fn freed() -> usize {
+    FREED.load(Ordering::Relaxed)
+}
+
+/// The functions at addresses; 0 ends them.
+pub(crate) fn frames(addresses: &[usize]) -> Vec<Frame> {
+    let Some(namer) = NAMER.get() else {
+        return Vec::new();
+    };
+    let used = addresses.iter().take_while(|a| **a != 0);
+    used.filter_map(|a| namer(*a as *const u64)).collect()
+}
+
+/// The function that the process in the context was started with.
+pub(crate) fn initial(cx: &mut Cx) -> Vec<Frame> {
+    // SAFETY: exports are never freed; null or one of them.
+    let e = unsafe { cx.process().initial_call.as_ref() };
+    let frame = e.map(|e| Frame {
+        module: e.module,
+        function: e.function,
+        arity: e.arity,
+        line: None,
+    });
+    frame.into_iter().collect()
+}
+
+#[cold]
+#[inline(never)]
+fn record(cx: &mut Cx, kind: Kind, sums: Sums, what: Term) {
+    let Some(&namer) = NAMER.get().filter(|_| on() && !cx.proc.is_null()) else {
+        return;
+    };
+    let addresses = match kind {
+        // Its stack is gone.
+        Kind::Exit => [0; FRAMES],
+        _ => addresses(cx),
+    };
+    with_table(|t| enter(cx, t, namer, addresses, (kind, sums, what)));
+}
+
+/// Does something with the table of this thread.
+fn with_table<R>(f: impl FnOnce(&mut Table) -> R) -> R {
+    let mine = MINE.with(|m| {
+        let mut m = m.borrow_mut();
+        let table = m.get_or_insert_with(|| {
+            let table = Arc::<Mutex<Table>>::default();
+            lock(&TABLES).push(table.clone());
+            table
+        });
+        table.clone()
+    });
+    f(&mut lock(&mine))
+}
+
+fn enter(
+    cx: &mut Cx,
+    t: &mut Table,
+    namer: fn(*const u64) -> Option<Frame>,
+    addresses: [usize; FRAMES],
+    (kind, sums, what): (Kind, Sums, Term),
+) {
+    let freed = FREED.load(Ordering::Relaxed);
+    if t.freed != freed {
+        t.freed = freed;
+        t.by_address.clear();
+    }
+    let found = match kind {
+        Kind::Exit => None,
+        _ => t.by_address.get(&(kind, addresses)).copied(),
+    };
+    let index = found.unwrap_or_else(|| {
+        let mut frames: Vec<Frame> = match kind {
+            Kind::Exit => initial(cx),
+            _ => addresses
+                .iter()
+                .take_while(|a| **a != 0)
+                .filter_map(|a| namer(*a as *const u64))
+                .collect(),
+        };
+        if frames.is_empty() {
+            frames = initial(cx);
+        }
+        // A place that is new where there are many is known by its innermost frames only, and at last not at all.
+        for (most, kept) in [(PLACES, FRAMES_OF_MANY), (2 * PLACES, 0)] {
+            let known = || t.by_frames.contains_key(&(kind, frames.clone()));
+            if t.entries.len() >= most && !known() {
+                frames.truncate(kept);
+            }
+        }
+        let place = (kind, frames);
+        let index = t.by_frames.get(&place).copied().unwrap_or_else(|| {
+            t.entries.push(Entry {
+                kind,
+                frames: place.1.clone(),
+                sums: Sums::default(),
+                captured: None,
+            });
+            let index = t.entries.len() - 1;
+            t.by_frames.insert(place, index);
+            index
+        });
+        if kind != Kind::Exit && t.by_address.len() < 4 * PLACES {
+            t.by_address.insert((kind, addresses), index);
+        }
+        index
+    });
+    let e = &mut t.entries[index];
+    let before = e.sums.times;
+    e.sums.add(&sums);
+    // To find and measure closures costs about what the copy did, so it is done seldom.
+    if matches!(kind, Kind::Message | Kind::Spawn)
+        && before.leading_zeros() != e.sums.times.leading_zeros()
+        && let Some(c) = captured(what)
+        && e.captured.is_none_or(|old| old.words <= c.words)
+    {
+        e.captured = Some(c);
+    }
+}
+
+/// The largest variable of the closure that lies outermost in a term.
+fn captured(t: Term) -> Option<Captured> {
+    let mut todo: SmallVec<[Term; SEARCHED]> = SmallVec::new();
+    todo.push(t);
+    let mut next = 0;
+    while next < todo.len() && next < SEARCHED {
+        let t = todo[next];
+        next += 1;
+        if let Some(f) = t.as_fun() {
+            let Some(entry) = f.local() else { continue };
+            let sizes = f
+                .env
+                .iter()
+                .map(|&v| copy::size_whole_within(v, MEASURED_WORDS).unwrap_or(MEASURED_WORDS));
+            let Some((index, words)) = sizes.enumerate().max_by_key(|s| s.1) else {
+                continue;
+            };
+            return Some(Captured {
+                module: entry.module,
+                function: entry.function(),
+                arity: u32::from(entry.code_arity),
+                index,
+                count: f.env.len(),
+                words,
+            });
+        }
+        let room = SEARCHED.saturating_sub(todo.len());
+        if let Some(e) = t.as_tuple() {
+            todo.extend(e.iter().copied().filter(|e| !e.is_immed()).take(room));
+        } else if let Some((head, tail)) = t.as_cons() {
+            todo.extend(
+                [head, tail]
+                    .into_iter()
+                    .filter(|e| !e.is_immed())
+                    .take(room),
+            );
+        }
+    }
+    None
+}
+
+/// All places of all threads, those that are the same put together.
+pub fn snapshot() -> Vec<Entry> {
+    let tables: Vec<_> = lock(&TABLES).clone();
+    let mut all: HashMap<Place, Entry> = HashMap::new();
+    for t in tables {
+        // Copied under the lock, which the thread may wait for, and put together without it.
+        let entries = lock(&t).entries.clone();
+        for e in entries {
+            let place = (e.kind, e.frames.clone());
+            match all.entry(place) {
+                std::collections::hash_map::Entry::Vacant(v) => {
+                    v.insert(e);
+                }
+                std::collections::hash_map::Entry::Occupied(mut o) => {
+                    let sum = o.get_mut();
+                    sum.sums.add(&e.sums);
+                    let words = |c: &Option<Captured>| c.map_or(0, |c| c.words);
+                    if words(&e.captured) > words(&sum.captured) {
+                        sum.captured = e.captured;
+                    }
+                }
+            }
+        }
+    }
+    all.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_count_all_words_since_the_last_one() {
+        let mut budget = -NO_BUDGET;
+        let every = SAMPLED_WORDS;
+        assert_eq!(sampled(&mut budget, every), None);
+        assert_eq!(budget, every as i64);
+        budget -= every as i64 + 5;
+        assert_eq!(sampled(&mut budget, every), Some(every as u64 + 5));
+        assert_eq!(budget, every as i64);
+    }
+
+    #[test]
+    fn waits_are_sorted_by_their_length() {
+        let mut w = Waits::default();
+        w.add(Kind::Ready, 999, 4);
+        w.add(Kind::Ready, 1_000, 1);
+        w.add(Kind::Ready, u64::MAX, 2);
+        let r = w.0[&Kind::Ready];
+        assert_eq!((r.times, r.longest), (7, u64::MAX));
+        assert_eq!(
+            (r.lengths[0], r.lengths[1], r.lengths[LENGTHS - 1]),
+            (4, 1, 2)
+        );
+    }
+}

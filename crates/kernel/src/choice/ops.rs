@@ -1,0 +1,248 @@
+//! Visible operations: what they touch, and whether they change it. Two operations of two processes race if they touch the same and
+//! one of them changes it.
+
+use super::pid_number;
+use crate::code;
+use crate::cx::Cx;
+use purlin_term::fun::Export;
+use purlin_term::{Term, atom, hash};
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// What an operation is.
+#[derive(Clone, Copy)]
+pub enum What {
+    /// `x0 ! x1`
+    Send,
+    /// The native of that row of [`NATIVES`], with its arguments in x.
+    Native(usize),
+}
+
+/// The thing that an operation touches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Touch {
+    /// The row of [`NATIVES`], from 1; 0: a send; [`END`]: the process ends.
+    pub native: u16,
+    /// A table, a process, a name: as a number. 0: unknown.
+    pub object: u64,
+    /// The key within a table; 0: all of it.
+    pub key: u64,
+    pub changes: bool,
+}
+
+/// See [`Touch::native`].
+pub const END: u16 = u16::MAX;
+
+impl Touch {
+    /// The end of the process whose pid has that data.
+    pub(super) fn end(pid_data: u32) -> Touch {
+        Touch {
+            native: END,
+            object: Term::pid(pid_data).raw(),
+            key: 0,
+            changes: true,
+        }
+    }
+    /// Whether two operations of different processes race.
+    pub fn races(&self, other: &Touch) -> bool {
+        self.object != 0
+            && self.object == other.object
+            && (self.changes || other.changes)
+            && (self.key == 0 || other.key == 0 || self.key == other.key)
+    }
+}
+
+/// The kinds of things that natives touch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// The table that the first argument names, and the key that the second is.
+    Key,
+    /// The same; the second argument is an object, whose key is its first element, or a list of objects.
+    Object,
+    /// The whole table.
+    Table,
+    /// The process or name that the first argument is.
+    Process,
+    /// The name that the first argument is; of a process, what it is registered as.
+    Name,
+    /// What the first argument is by itself: a reference of atomics or counters, a key of persistent terms.
+    Cell,
+    /// All names, all processes, all tables.
+    All,
+}
+
+/// A native: module, function, arity, what it touches, whether it changes that.
+struct Native(&'static str, &'static str, u32, Of, bool);
+
+/// The natives by which a process sees or changes what others see.
+const NATIVES: &[Native] = {
+    use Of::*;
+    &[
+        Native("erlang", "send", 2, Process, true),
+        Native("erlang", "send", 3, Process, true),
+        Native("erlang", "exit", 2, Process, true),
+        Native("erlang", "exit", 3, Process, true),
+        Native("erlang", "link", 1, Process, true),
+        Native("erlang", "link", 2, Process, true),
+        Native("erlang", "unlink", 1, Process, true),
+        Native("erlang", "monitor", 2, Process, false),
+        Native("erlang", "monitor", 3, Process, false),
+        Native("erlang", "demonitor", 1, Cell, false),
+        Native("erlang", "demonitor", 2, Cell, false),
+        Native("erlang", "is_process_alive", 1, Process, false),
+        Native("erlang", "process_info", 1, Process, false),
+        Native("erlang", "process_info", 2, Process, false),
+        Native("erlang", "suspend_process", 2, Process, true),
+        Native("erlang", "resume_process", 1, Process, true),
+        Native("erlang", "group_leader", 2, Process, true),
+        Native("erlang", "processes", 0, All, false),
+        Native("erlang", "register", 2, Name, true),
+        Native("erlang", "unregister", 1, Name, true),
+        Native("erlang", "whereis", 1, Name, false),
+        Native("erlang", "registered", 0, All, false),
+        Native("erlang", "spawn", 1, All, false),
+        Native("erlang", "spawn", 3, All, false),
+        Native("erlang", "spawn_link", 1, All, false),
+        Native("erlang", "spawn_link", 3, All, false),
+        Native("erlang", "spawn_opt", 2, All, false),
+        Native("erlang", "spawn_opt", 4, All, false),
+        Native("erlang", "spawn_monitor", 1, All, false),
+        Native("erlang", "spawn_monitor", 3, All, false),
+        Native("erlang", "cancel_timer", 1, Cell, true),
+        Native("erlang", "cancel_timer", 2, Cell, true),
+        Native("erlang", "read_timer", 1, Cell, false),
+        Native("erlang", "send_after", 3, All, false),
+        Native("erlang", "start_timer", 3, All, false),
+        Native("erlang", "process_flag", 2, All, false),
+        Native("erlang", "yield", 0, All, false),
+        Native("erlang", "unalias", 1, Cell, true),
+        Native("persistent_term", "get", 1, Cell, false),
+        Native("persistent_term", "get", 2, Cell, false),
+        Native("persistent_term", "put", 2, Cell, true),
+        Native("persistent_term", "erase", 1, Cell, true),
+        Native("atomics", "get", 2, Cell, false),
+        Native("atomics", "put", 3, Cell, true),
+        Native("atomics", "add", 3, Cell, true),
+        Native("atomics", "add_get", 3, Cell, true),
+        Native("atomics", "exchange", 3, Cell, true),
+        Native("atomics", "compare_exchange", 4, Cell, true),
+        Native("erts_internal", "counters_get", 2, Cell, false),
+        Native("erts_internal", "counters_add", 3, Cell, true),
+        Native("erts_internal", "counters_put", 3, Cell, true),
+        Native("ets", "new", 2, Table, true),
+        Native("ets", "whereis", 1, Table, false),
+        Native("ets", "info", 1, Table, false),
+        Native("ets", "info", 2, Table, false),
+        Native("ets", "delete", 1, Table, true),
+        Native("ets", "internal_delete_all", 2, Table, true),
+        Native("ets", "rename", 2, Table, true),
+        Native("ets", "give_away", 3, Table, true),
+        Native("ets", "setopts", 2, Table, true),
+        Native("ets", "lookup", 2, Key, false),
+        Native("ets", "lookup_element", 3, Key, false),
+        Native("ets", "lookup_element", 4, Key, false),
+        Native("ets", "member", 2, Key, false),
+        Native("ets", "insert", 2, Object, true),
+        Native("ets", "insert_new", 2, Object, true),
+        Native("ets", "delete", 2, Key, true),
+        Native("ets", "delete_object", 2, Object, true),
+        Native("ets", "take", 2, Key, true),
+        Native("ets", "update_counter", 3, Key, true),
+        Native("ets", "update_counter", 4, Key, true),
+        Native("ets", "update_element", 3, Key, true),
+        Native("ets", "update_element", 4, Key, true),
+        Native("ets", "first", 1, Table, false),
+        Native("ets", "last", 1, Table, false),
+        Native("ets", "next", 2, Table, false),
+        Native("ets", "prev", 2, Table, false),
+        Native("ets", "first_lookup", 1, Table, false),
+        Native("ets", "last_lookup", 1, Table, false),
+        Native("ets", "next_lookup", 2, Table, false),
+        Native("ets", "prev_lookup", 2, Table, false),
+        Native("ets", "slot", 2, Table, false),
+        Native("ets", "match", 1, Table, false),
+        Native("ets", "match", 2, Table, false),
+        Native("ets", "match", 3, Table, false),
+        Native("ets", "match_object", 1, Table, false),
+        Native("ets", "match_object", 2, Table, false),
+        Native("ets", "match_object", 3, Table, false),
+        Native("ets", "select", 1, Table, false),
+        Native("ets", "select", 2, Table, false),
+        Native("ets", "select", 3, Table, false),
+        Native("ets", "select_reverse", 2, Table, false),
+        Native("ets", "select_reverse", 3, Table, false),
+        Native("ets", "select_count", 2, Table, false),
+        Native("ets", "internal_select_delete", 2, Table, true),
+        Native("ets", "select_replace", 2, Table, true),
+        Native("ets", "safe_fixtable", 2, Table, false),
+    ]
+};
+
+/// The row of the native that an export leads to, if it is a visible one.
+pub fn row_of(export: *const Export) -> Option<usize> {
+    static ROWS: OnceLock<HashMap<usize, usize>> = OnceLock::new();
+    let rows = ROWS.get_or_init(|| {
+        let of = |(i, n): (usize, &Native)| {
+            let e = code::export(atom::intern(n.0), atom::intern(n.1), n.2);
+            (e as *const Export as usize, i)
+        };
+        NATIVES.iter().enumerate().map(of).collect()
+    });
+    rows.get(&(export as usize)).copied()
+}
+
+fn number(t: Term) -> u64 {
+    match t.is_immed() {
+        true => t.raw(),
+        false => hash::salted(t, 0x5EED) | 1,
+    }
+}
+
+fn key_of(t: Term) -> u64 {
+    match t.as_tuple() {
+        Some([key, ..]) => number(*key),
+        _ => 0,
+    }
+}
+
+impl What {
+    /// The name of the native, or `!`; and its arity.
+    pub fn name(&self) -> (&'static str, &'static str, usize) {
+        match self {
+            What::Send => ("", "!", 2),
+            What::Native(i) => {
+                let n = &NATIVES[*i];
+                (n.0, n.1, n.2 as usize)
+            }
+        }
+    }
+    /// What it touches, by its arguments in x.
+    pub(super) fn touch(&self, cx: &Cx) -> Touch {
+        let What::Native(i) = *self else {
+            return Touch {
+                native: 0,
+                object: pid_number(cx.x[0]),
+                key: 0,
+                changes: true,
+            };
+        };
+        let n = &NATIVES[i];
+        let arg = |i: usize| cx.x[i];
+        let (object, key) = match n.3 {
+            Of::Key => (number(arg(0)), number(arg(1))),
+            Of::Object => (number(arg(0)), key_of(arg(1))),
+            Of::Table => (number(arg(0)), 0),
+            Of::Process if n.1 == "monitor" => (pid_number(arg(1)), 0),
+            Of::Process => (pid_number(arg(0)), 0),
+            Of::Name => (number(arg(0)), 0),
+            Of::Cell => (number(arg(0)), 0),
+            Of::All => (0, 0),
+        };
+        Touch {
+            native: i as u16 + 1,
+            object,
+            key,
+            changes: n.4,
+        }
+    }
+}

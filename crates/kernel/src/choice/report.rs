@@ -1,0 +1,217 @@
+//! What people are told: the operations of a schedule as lines, and who waits for what in a deadlock.
+
+use super::Kind;
+use super::ops::{Touch, What};
+use crate::code;
+use crate::cx::Cx;
+use crate::process::table;
+use purlin_term::print::{self, Style};
+use purlin_term::{Term, atom};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock};
+
+/// An operation as it is told.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub path: u64,
+    pub op: u32,
+    pub touch: Touch,
+    /// The pid, as it is written.
+    pub pid: String,
+    pub call: String,
+    /// `file:line`, and the function, of the program's own code that does it, if there is any.
+    pub place: Option<String>,
+    /// The process stops before it.
+    pub stopped: Option<Kind>,
+}
+
+/// Entries of the stack that are looked through for the program's own code.
+const DEPTH: usize = 60;
+/// Characters of an argument that are told.
+const ARGUMENT: usize = 60;
+
+/// Folders whose modules are no program's own: those of OTP and Elixir.
+static LIBRARIES: OnceLock<HashSet<String>> = OnceLock::new();
+
+/// Says where the libraries are that are no program's own: `lib` folders with one folder for each application.
+pub fn set_libraries(roots: &[PathBuf]) {
+    let mut all = HashSet::new();
+    let names = |dir: &PathBuf| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        entries.map(|e| e.path()).collect()
+    };
+    for root in roots {
+        for application in names(root) {
+            for file in names(&application.join("ebin")) {
+                if let (Some(stem), Some("beam")) = (
+                    file.file_stem().and_then(|s| s.to_str()),
+                    file.extension().and_then(|s| s.to_str()),
+                ) {
+                    all.insert(stem.to_owned());
+                }
+            }
+        }
+    }
+    let _ = LIBRARIES.set(all);
+}
+
+/// Modules of compilers and loaders: what they do within the program's code is not the program's doing.
+const MAKERS: &[&str] = &[
+    "compile",
+    "code",
+    "code_server",
+    "erl_prim_loader",
+    "error_handler",
+    "elixir_compiler",
+    "elixir_module",
+    "elixir_erl_compiler",
+    "elixir_erl",
+    "elixir_dispatch",
+    "elixir_map",
+    "elixir_expand",
+    "elixir_code_server",
+    "Elixir.Code",
+    "Elixir.Module",
+    "Elixir.Module.ParallelChecker",
+    "Elixir.Kernel.ParallelCompiler",
+    "Elixir.Kernel.LexicalTracker",
+    "Elixir.Kernel.ErrorHandler",
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Own,
+    Library,
+    Maker,
+}
+
+fn whose(module: Term) -> Whose {
+    static SEEN: Mutex<Option<HashMap<u64, Whose>>> = Mutex::new(None);
+    let mut seen = SEEN.lock().unwrap_or_else(|e| e.into_inner());
+    *seen
+        .get_or_insert_default()
+        .entry(module.raw())
+        .or_insert_with(|| {
+            let name = atom::name(module);
+            let library = LIBRARIES.get().is_some_and(|l| l.contains(name));
+            match (MAKERS.contains(&name), library) {
+                (true, _) => Whose::Maker,
+                (_, true) => Whose::Library,
+                _ => Whose::Own,
+            }
+        })
+}
+
+/// The innermost code of the program itself on the stack, if nothing that compiles or loads is above it.
+fn own_place(cx: &Cx, pc: *const u64) -> Option<code::Place> {
+    let all = code::stack::addresses(cx, pc, DEPTH);
+    for (i, a) in all.iter().enumerate() {
+        let Some(p) = code::stack::place(i, *a) else {
+            continue;
+        };
+        match whose(p.module) {
+            Whose::Own => return Some(p),
+            Whose::Maker => return None,
+            Whose::Library => {}
+        }
+    }
+    None
+}
+
+/// Whether nothing on the stack compiles or loads code.
+fn makes_nothing(cx: &Cx, pc: *const u64) -> bool {
+    let all = code::stack::addresses(cx, pc, DEPTH);
+    let mut places = all
+        .iter()
+        .enumerate()
+        .filter_map(|(i, a)| code::stack::place(i, *a));
+    !places.any(|p| whose(p.module) == Whose::Maker)
+}
+
+/// Whether the operation at `pc` is the program's own: its code is on the stack, or the process was made by such code.
+pub(super) fn is_own(cx: &Cx, pc: *const u64, program: bool) -> (bool, bool) {
+    let own = own_place(cx, pc).is_some();
+    (own || (program && makes_nothing(cx, pc)), own)
+}
+
+fn short(t: Term) -> String {
+    print::format_term(t, Style::Write, ARGUMENT)
+}
+
+/// The line for the operation at `pc`.
+pub(super) fn line(
+    cx: &mut Cx,
+    pc: *const u64,
+    what: &What,
+    path: u64,
+    op: u32,
+    touch: Touch,
+) -> Line {
+    let (m, f, n) = what.name();
+    let mut call = String::new();
+    if f == "!" {
+        let _ = write!(call, "{} ! {}", short(cx.x[0]), short(cx.x[1]));
+    } else {
+        let args: Vec<String> = (0..n).map(|i| short(cx.x[i])).collect();
+        let _ = write!(call, "{m}:{f}({})", args.join(", "));
+    }
+    let place = own_place(cx, pc).map(|p| {
+        let function = format!(
+            "{}:{}/{}",
+            atom::name(p.module).trim_start_matches("Elixir."),
+            atom::name(p.function),
+            p.arity
+        );
+        match &p.line {
+            Some((file, line)) => format!("{file}:{line}  {function}"),
+            None => function,
+        }
+    });
+    Line {
+        path,
+        op,
+        touch,
+        pid: short(Term::pid(cx.process().pid().pid_data())),
+        call,
+        place,
+        stopped: None,
+    }
+}
+
+/// Who waits where, as text: processes that wait in the program's own code, and how many others there are.
+pub(super) fn deadlock() -> String {
+    let mut text = String::from(
+        "purlin: deadlock: no process can run, and nothing is awaited that would wake one\n",
+    );
+    let mut others = 0;
+    let names = crate::process::registry::names();
+    for pid in table().pids() {
+        let Some(p) = table().find(pid) else { continue };
+        // SAFETY: the process waits, and this is the only thread.
+        let (pc, waiting) = unsafe { ((*p).pc, (*p).flags & crate::process::WAITING != 0) };
+        let Some(at) = code::find(pc).filter(|_| waiting) else {
+            continue;
+        };
+        if whose(at.module) != Whose::Own {
+            others += 1;
+            continue;
+        }
+        let named = names
+            .iter()
+            .find(|n| crate::process::registry::whereis(**n) == Some(pid));
+        let name = named.map_or(String::new(), |n| format!(" {}", atom::name(*n)));
+        let line = at.line.map_or(String::new(), |(f, l)| format!("  {f}:{l}"));
+        let _ = writeln!(
+            text,
+            "  {}{name} waits in {}:{}/{}{line}",
+            short(pid),
+            atom::name(at.module),
+            atom::name(at.function),
+            at.arity
+        );
+    }
+    let _ = writeln!(text, "  and {others} in code of libraries");
+    text
+}

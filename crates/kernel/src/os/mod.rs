@@ -1,0 +1,11 @@
+//! The operating system as programs see it: time, names of files and of errors, the environment, processors.
+//!
+//! # Invariant
+//! Nothing here knows a process.
+
+pub mod affinity;
+pub mod clock;
+pub mod filename;
+pub mod osenv;
+pub mod posix;
+pub mod single;

@@ -1,0 +1,569 @@
+//! Waiting for descriptors, and telling those who asked. Two kinds of threads wait: a scheduler that has nothing to run, one at a
+//! time (`place.rs`), which then runs what it has brought about; and the poll thread, always, for when all schedulers are busy.
+//! Both wait in the same set, and the system tells whoever came last, which is the scheduler if one waits. So what comes in for a
+//! process that waits takes one thread to be woken, not two.
+//!
+//! # Protocol
+//! [`register`] makes a descriptor known; [`want`] says what is waited for. A report clears what it reports: who wants
+//! more says so again. [`forget`] ends it: no report starts afterwards, though one may be under way on another thread.
+//! So the receiver of reports must know by itself when it is over, which it does under its own lock.
+//!
+//! Reports are made without any lock of this module held. Receivers may call anything here from within one.
+//!
+//! Descriptors that the kernel can't wait for (regular files) count as ready always. A descriptor that is registered
+//! twice is duplicated: both registrations get their reports.
+
+use crate::msacc::{self, State};
+use crate::sync::{Condvar, Mutex, MutexGuard};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+mod kernel;
+mod place;
+
+use kernel::{Kernel, Waiter};
+use place::Place;
+
+/// The receiver of the news that a descriptor is ready.
+pub trait Ready: Send + Sync {
+    /// Called on the poll thread or a scheduler: what was wanted of `id` can be done now. An error or hang-up counts as
+    /// both. Neither: what [`want_or_error`] asked for may be there. Must not block.
+    fn ready(&self, id: Id, readable: bool, writable: bool);
+}
+
+/// A registration. Never given out again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Id(usize);
+
+struct Entry {
+    fd: RawFd,
+    /// Duplicate of `fd`, where it is the duplicate that was registered.
+    own: Option<OwnedFd>,
+    to: Arc<dyn Ready>,
+    read: bool,
+    write: bool,
+    /// Errors and urgent data are waited for, whether or not anything else is.
+    error: bool,
+    /// The kernel has no way to wait for it.
+    always: bool,
+}
+
+impl Entry {
+    fn polled(&self) -> RawFd {
+        self.own.as_ref().map_or(self.fd, |d| d.as_raw_fd())
+    }
+}
+
+struct Table {
+    entries: HashMap<usize, Entry>,
+    next: usize,
+    /// How many entries are always ready and wanted.
+    always: usize,
+}
+
+struct Service {
+    kernel: Kernel,
+    place: Place,
+    table: Mutex<Table>,
+}
+
+static SERVICE: OnceLock<io::Result<Service>> = OnceLock::new();
+
+fn service() -> io::Result<&'static Service> {
+    static STARTED: OnceLock<()> = OnceLock::new();
+    let s = SERVICE.get_or_init(|| {
+        Ok(Service {
+            kernel: Kernel::new()?,
+            place: Place::new(),
+            table: Mutex::new(Table {
+                entries: HashMap::new(),
+                next: 0,
+                always: 0,
+            }),
+        })
+    });
+    let s = s
+        .as_ref()
+        .map_err(|e| io::Error::from_raw_os_error(e.raw_os_error().unwrap_or(libc::EMFILE)))?;
+    STARTED.get_or_init(|| {
+        // The only thread looks by itself.
+        if crate::os::single::on() {
+            return;
+        }
+        let t = std::thread::Builder::new()
+            .name("poll".into())
+            .stack_size(256 * 1024)
+            .spawn(move || {
+                crate::affinity::begin_unbound();
+                run(s)
+            });
+        if let Err(e) = t {
+            eprintln!("purlin: cannot start the poll thread: {e}");
+            std::process::exit(1);
+        }
+    });
+    Ok(s)
+}
+
+impl Service {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock()
+    }
+    /// Tells the kernel what is wanted of an entry.
+    fn arm(&self, id: usize, e: &Entry) {
+        let _ = self
+            .kernel
+            .modify(e.polled(), id, (e.read, e.write, e.error));
+    }
+}
+
+/// Makes `fd` known. Nothing is wanted of it yet. The caller keeps it open until [`forget`].
+pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
+    let s = service()?;
+    let mut t = s.table();
+    let id = t.next;
+    let mut e = Entry {
+        fd,
+        own: None,
+        to,
+        read: false,
+        write: false,
+        error: false,
+        always: false,
+    };
+    let mut r = s.kernel.add(fd, id);
+    if matches!(&r, Err(x) if x.kind() == io::ErrorKind::AlreadyExists) {
+        // SAFETY: duplicating an open descriptor; the new one is ours.
+        let dup = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
+        if dup < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: as above.
+        e.own = Some(unsafe { OwnedFd::from_raw_fd(dup) });
+        r = s.kernel.add(dup, id);
+    }
+    match r {
+        Ok(()) => {}
+        Err(x) if x.raw_os_error() == Some(libc::EPERM) => e.always = true,
+        Err(x) => return Err(x),
+    }
+    t.next += 1;
+    t.entries.insert(id, e);
+    Ok(Id(id))
+}
+
+/// Waits for `id` to become readable or writable, or both, or (neither) no longer. Replaces what was wanted before.
+pub fn want(id: Id, read: bool, write: bool) {
+    want_or_error(id, read, write, false);
+}
+
+/// The same. With `error` an error or urgent data is waited for too: if it is the only thing, neither input nor a hang-up ends
+/// the wait.
+pub fn want_or_error(id: Id, read: bool, write: bool, error: bool) {
+    let Ok(s) = service() else { return };
+    let mut t = s.table();
+    let Some(e) = t.entries.get_mut(&id.0) else {
+        return;
+    };
+    if (e.read, e.write, e.error) == (read, write, error) {
+        return;
+    }
+    let before = e.read || e.write;
+    (e.read, e.write, e.error) = (read, write, error);
+    if !e.always {
+        s.arm(id.0, e);
+        return;
+    }
+    match (before, read || write) {
+        (false, true) => {
+            t.always += 1;
+            let _ = s.kernel.notify();
+        }
+        (true, false) => t.always -= 1,
+        _ => {}
+    }
+}
+
+/// Whether `id` is waited for to become readable, and writable: after a report, whether somebody has asked again.
+pub fn wants(id: Id) -> (bool, bool) {
+    let Ok(s) = service() else {
+        return (false, false);
+    };
+    let t = s.table();
+    t.entries
+        .get(&id.0)
+        .map_or((false, false), |e| (e.read, e.write))
+}
+
+/// How many descriptors are registered, how many of them are waited for, and bytes that the table takes.
+pub fn sizes() -> (usize, usize, usize) {
+    let Some(Ok(s)) = SERVICE.get() else {
+        return (0, 0, 0);
+    };
+    let t = s.table();
+    let wanted = t.entries.values().filter(|e| e.read || e.write).count();
+    let bytes = t.entries.capacity() * size_of::<(usize, Entry)>();
+    (t.entries.len(), wanted, bytes)
+}
+
+/// Ends a registration. The descriptor may be closed afterwards.
+pub fn forget(id: Id) {
+    let Ok(s) = service() else { return };
+    let mut t = s.table();
+    let Some(e) = t.entries.remove(&id.0) else {
+        return;
+    };
+    if e.always {
+        t.always -= usize::from(e.read || e.write);
+    } else {
+        let _ = s.kernel.delete(e.polled());
+    }
+    // Dropping the receiver may lead back here.
+    drop(t);
+    drop(e);
+}
+
+fn run(s: &'static Service) {
+    let mut events = kernel::Events::new();
+    let mut ready: Vec<kernel::Report> = Vec::new();
+    msacc::begin_thread(msacc::Kind::Poll, 0);
+    loop {
+        let spin = s.table().always > 0;
+        msacc::asleep(!spin);
+        ready.clear();
+        if let Err(e) = s.kernel.wait(&mut events, !spin, &mut ready)
+            && e.kind() != io::ErrorKind::Interrupted
+        {
+            eprintln!("purlin: polling failed: {e}");
+            std::process::exit(1);
+        }
+        msacc::asleep(false);
+        let _state = msacc::within(State::CheckIo);
+        if spin {
+            let t = s.table();
+            ready.extend(
+                t.entries
+                    .iter()
+                    .filter(|(_, e)| e.always)
+                    .map(|(&id, _)| (id, (true, true, false))),
+            );
+        }
+        for &(id, what) in &ready {
+            report(s, id, what);
+        }
+    }
+}
+
+/// Takes the place beside the poll thread for the calling scheduler, if it is free and there is anything to wait for.
+pub(crate) fn take_place() -> bool {
+    let Some(Ok(s)) = SERVICE.get() else {
+        return false;
+    };
+    kernel::BESIDE && s.place.take(Waiter::me().number())
+}
+
+/// Ends the wait of the scheduler that has the place.
+pub(crate) fn ring() {
+    if let Some(Ok(s)) = SERVICE.get()
+        && let Some(n) = s.place.waiter()
+    {
+        Waiter::of(n).ring();
+    }
+}
+
+/// The events that a wait beside the poll thread has found. [`tell`] hands them on; without it nobody hears of them.
+#[must_use]
+pub(crate) struct Found(SmallVec<[kernel::Report; kernel::FEW]>);
+
+/// Waits until something is ready, or somebody rings, and leaves the place, which the caller has taken.
+pub(crate) fn wait_beside() -> Found {
+    let mut found = Found(SmallVec::new());
+    if let Some(Ok(s)) = SERVICE.get() {
+        s.kernel.wait_beside(&mut found.0);
+        s.place.leave();
+    }
+    found
+}
+
+/// Tells of what was found, on this thread.
+pub(crate) fn tell(found: Found) {
+    let (Some(Ok(s)), false) = (SERVICE.get(), found.0.is_empty()) else {
+        return;
+    };
+    let _state = msacc::within(State::CheckIo);
+    for (id, what) in found.0 {
+        report(s, id, what);
+    }
+}
+
+/// Tells of what is ready, on this thread, which is the only one; waits for something for so many milliseconds at most (-1: until
+/// there is something). Whether there was anything.
+pub(crate) fn look(timeout_ms: i32) -> bool {
+    let Some(Ok(s)) = SERVICE.get() else {
+        if timeout_ms != 0 {
+            std::thread::sleep(std::time::Duration::from_millis(
+                timeout_ms.unsigned_abs().into(),
+            ));
+        }
+        return false;
+    };
+    let mut events = kernel::Events::new();
+    let mut ready: Vec<kernel::Report> = Vec::new();
+    let always = s.table().always > 0;
+    let timeout = if always { 0 } else { timeout_ms };
+    let _ = s.kernel.wait_for(&mut events, timeout, &mut ready);
+    if always {
+        let t = s.table();
+        let all = t.entries.iter().filter(|(_, e)| e.always);
+        ready.extend(all.map(|(&id, _)| (id, (true, true, false))));
+    }
+    // In an order that does not depend on a table of hashes.
+    ready.sort_unstable_by_key(|r| r.0);
+    for &(id, what) in &ready {
+        report(s, id, what);
+    }
+    !ready.is_empty()
+}
+
+/// Whether a descriptor is waited for.
+pub(crate) fn awaits() -> bool {
+    let Some(Ok(s)) = SERVICE.get() else {
+        return false;
+    };
+    let t = s.table();
+    t.entries.values().any(|e| e.read || e.write)
+}
+
+/// The emulator was forked, and this is the child, whose only thread calls it: what the system has for both is made anew.
+pub(crate) fn after_fork() {
+    let Some(Ok(s)) = SERVICE.get() else {
+        return;
+    };
+    let mut t = s.table();
+    if let Err(e) = s.kernel.renew() {
+        eprintln!("purlin: polling failed: {e}");
+        std::process::exit(1);
+    }
+    let mut always = 0;
+    for (&id, e) in t.entries.iter_mut() {
+        e.always = s.kernel.add(e.polled(), id).is_err();
+        if e.always {
+            always += usize::from(e.read || e.write);
+        } else {
+            s.arm(id, e);
+        }
+    }
+    t.always = always;
+}
+
+/// How many have reports wait.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static RELEASED: (Mutex<()>, Condvar) = (Mutex::new(()), Condvar::new());
+
+/// Reports that have not begun wait until this is dropped.
+#[must_use]
+pub struct Hold(());
+
+/// Has reports wait.
+pub fn hold() -> Hold {
+    HELD.fetch_add(1, Ordering::SeqCst);
+    Hold(())
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let _lock = RELEASED.0.lock();
+        HELD.fetch_sub(1, Ordering::SeqCst);
+        RELEASED.1.notify_all();
+    }
+}
+
+#[cold]
+fn wait_while_held() {
+    let mut lock = RELEASED.0.lock();
+    while HELD.load(Ordering::SeqCst) > 0 {
+        lock = RELEASED.1.wait(lock);
+    }
+}
+
+fn report(s: &Service, id: usize, (readable, writable, failed): (bool, bool, bool)) {
+    if HELD.load(Ordering::Relaxed) > 0 {
+        wait_while_held();
+    }
+    let mut t = s.table();
+    let Some(e) = t.entries.get_mut(&id) else {
+        return;
+    };
+    let (r, w, f) = (readable && e.read, writable && e.write, failed && e.error);
+    let before = e.read || e.write;
+    e.read &= !r;
+    e.write &= !w;
+    e.error &= !f;
+    let now = e.read || e.write;
+    let to = e.to.clone();
+    if !e.always {
+        // Whoever waits for errors only is not asked again by what was no error: see `kernel.rs`.
+        if now || (e.error && (r || w)) {
+            s.arm(id, e);
+        }
+    } else if before && !now {
+        t.always -= 1;
+    }
+    drop(t);
+    if r || w || f {
+        to.ready(Id(id), r, w);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    struct Tell(Mutex<Sender<(bool, bool)>>);
+    impl Ready for Tell {
+        fn ready(&self, _: Id, r: bool, w: bool) {
+            let _ = self.0.lock().send((r, w));
+        }
+    }
+    fn teller() -> (Arc<Tell>, Receiver<(bool, bool)>) {
+        let (s, r) = channel();
+        (Arc::new(Tell(Mutex::new(s))), r)
+    }
+    const SOON: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(30);
+
+    #[test]
+    fn a_report_comes_once_per_wish() {
+        let (mut a, mut b) = UnixStream::pair().expect("a pair");
+        let (t, got) = teller();
+        let id = register(a.as_raw_fd(), t).expect("registered");
+        b.write_all(b"x").expect("written");
+        assert!(got.recv_timeout(SHORT).is_err());
+        want(id, true, false);
+        assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+        assert!(got.recv_timeout(SHORT).is_err());
+        want(id, true, true);
+        assert_eq!(got.recv_timeout(SOON), Ok((true, true)));
+        let mut one = [0];
+        a.read_exact(&mut one).expect("read");
+        want(id, true, false);
+        assert!(got.recv_timeout(SHORT).is_err());
+        drop(b);
+        assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+        forget(id);
+    }
+
+    /// A receiver that waits for errors only hears neither of input nor of a hang-up, and nobody looks for one all the time
+    /// meanwhile.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn errors_alone_are_waited_for() {
+        let (a, mut b) = UnixStream::pair().expect("a pair");
+        let (t, got) = teller();
+        let id = register(a.as_raw_fd(), t).expect("registered");
+        b.write_all(b"x").expect("written");
+        want_or_error(id, false, false, true);
+        drop(b);
+        assert!(got.recv_timeout(SHORT).is_err());
+        want_or_error(id, true, false, true);
+        assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+        assert!(got.recv_timeout(SHORT).is_err());
+        forget(id);
+
+        // A pipe that nobody reads any more has an error.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let (t, got) = teller();
+        let id = register(writer.as_raw_fd(), t).expect("registered");
+        want_or_error(id, false, true, true);
+        assert_eq!(got.recv_timeout(SOON), Ok((false, true)));
+        assert!(got.recv_timeout(SHORT).is_err());
+        drop(reader);
+        assert_eq!(got.recv_timeout(SOON), Ok((false, false)));
+        assert!(got.recv_timeout(SHORT).is_err());
+        want_or_error(id, false, false, true);
+        assert_eq!(got.recv_timeout(SOON), Ok((false, false)));
+        forget(id);
+    }
+
+    #[test]
+    fn reports_wait_while_they_are_held() {
+        let (a, mut b) = UnixStream::pair().expect("a pair");
+        let (t, got) = teller();
+        let id = register(a.as_raw_fd(), t).expect("registered");
+        b.write_all(b"x").expect("written");
+        let held = hold();
+        want(id, true, false);
+        assert!(got.recv_timeout(SHORT).is_err());
+        drop(held);
+        assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+        forget(id);
+    }
+
+    /// A thread waits beside the poll thread, as a scheduler does, and is rung while descriptors are reported to either.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn who_waits_beside_is_rung() {
+        let (a, mut b) = UnixStream::pair().expect("a pair");
+        let (t, got) = teller();
+        let id = register(a.as_raw_fd(), t).expect("registered");
+        b.write_all(b"x").expect("written");
+        for _ in 0..100 {
+            let over = Mutex::new(false);
+            std::thread::scope(|threads| {
+                let waits = threads.spawn(|| {
+                    while !*over.lock() {
+                        assert!(take_place());
+                        assert!(!take_place());
+                        // A ring from before the place was taken is heard of here.
+                        if *over.lock() {
+                            break;
+                        }
+                        tell(wait_beside());
+                    }
+                    service().expect("is there").place.leave();
+                });
+                want(id, true, false);
+                assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+                *over.lock() = true;
+                ring();
+                waits.join().expect("ends");
+            });
+        }
+        forget(id);
+    }
+
+    #[test]
+    fn one_descriptor_twice_and_files() {
+        let (a, mut b) = UnixStream::pair().expect("a pair");
+        let ((t1, got1), (t2, got2)) = (teller(), teller());
+        let one = register(a.as_raw_fd(), t1).expect("registered");
+        let two = register(a.as_raw_fd(), t2).expect("registered again");
+        b.write_all(b"x").expect("written");
+        want(one, true, false);
+        want(two, true, false);
+        assert_eq!(got1.recv_timeout(SOON), Ok((true, false)));
+        assert_eq!(got2.recv_timeout(SOON), Ok((true, false)));
+        forget(one);
+        forget(two);
+
+        let f = std::fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+            .expect("a file");
+        let (t, got) = teller();
+        let id = register(f.as_raw_fd(), t).expect("registered");
+        assert!(got.recv_timeout(SHORT).is_err());
+        for _ in 0..3 {
+            want(id, true, false);
+            assert_eq!(got.recv_timeout(SOON), Ok((true, false)));
+        }
+        assert!(got.recv_timeout(SHORT).is_err());
+        forget(id);
+    }
+}

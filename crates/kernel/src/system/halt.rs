@@ -1,0 +1,143 @@
+//! Ending the emulator: what `erlang:halt/0,1,2` asks for, and what ends it by force.
+//!
+//! Exit statuses are stock's: the status asked for, 1 after a crash dump, and `abort` (a signal) where the runtime
+//! itself has found something wrong. Whoever buffers output registers with [`on_halt`], and is called before the end.
+
+use crate::outside::outside;
+use crate::sync::Mutex;
+use std::cell::Cell;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Writes out what is still buffered, taking at most that long (`None`: as long as it takes).
+pub(crate) type Flush = fn(limit: Option<Duration>);
+
+/// The exit status where writing out takes longer than it may.
+const FLUSH_TIMED_OUT: i32 = 255;
+
+/// Seconds that a dump may take where the runtime has found a fault in itself.
+const FATAL_SECONDS: u32 = 20;
+
+static FLUSHES: Mutex<Vec<Flush>> = Mutex::new(Vec::new());
+static RESTORES: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
+
+/// Has `f` called when the emulator halts and is to flush.
+pub fn on_halt(f: Flush) {
+    FLUSHES.lock().push(f);
+}
+
+/// Has `f` called whenever the emulator ends, after everything else: to give the terminal back as it was.
+pub fn on_end(f: fn()) {
+    RESTORES.lock().push(f);
+}
+
+thread_local! {
+    static HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The first thread that ends the emulator does; others wait for that. A fault on the way there ends it at once.
+fn first() {
+    static ENDING: AtomicBool = AtomicBool::new(false);
+    if HERE.with(|h| h.replace(true)) {
+        std::process::abort();
+    }
+    if ENDING.swap(true, Ordering::SeqCst) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+fn restore() {
+    // Not while waiting for a lock that a thread which is stuck may hold.
+    if let Some(v) = RESTORES.try_lock() {
+        v.iter().for_each(|f| f());
+    }
+    let _ = std::io::stdout().flush();
+}
+
+fn end(status: i32) -> ! {
+    restore();
+    if crate::os::single::on() {
+        crate::os::single::ended(status);
+    }
+    // SAFETY: no return. Threads still run, so nothing that they may use is torn down first.
+    unsafe { libc::_exit(status) }
+}
+
+/// Ends the emulator with that exit status.
+pub fn halt(status: i32) -> ! {
+    first();
+    end(status)
+}
+
+/// As [`halt`], after the output of ports has been written, for which there is that much time, or what the command line
+/// allows (`+zhft`) if that is less. Where it isn't enough, the status is another.
+pub fn halt_flushed(status: i32, limit: Option<Duration>) -> ! {
+    first();
+    let allowed = crate::options::try_current()
+        .and_then(|o| o.flags.halt_flush_timeout_ms)
+        .map(|ms| Duration::from_millis(ms.into()));
+    let limit = limit.into_iter().chain(allowed).min();
+    let started = Instant::now();
+    let left = || limit.map(|l| l.saturating_sub(started.elapsed()));
+    let flushes = FLUSHES.lock().clone();
+    flushes.iter().for_each(|f| f(left()));
+    match left() {
+        Some(Duration::ZERO) => end(FLUSH_TIMED_OUT),
+        _ => end(status),
+    }
+}
+
+/// Ends the emulator with that slogan on standard error and a crash dump; the exit status is 1.
+pub fn halt_with_dump(slogan: &str) -> ! {
+    first();
+    say(slogan);
+    outside().crash_dump(slogan);
+    end(1)
+}
+
+/// Ends the emulator by `abort`, which may leave a core dump.
+pub fn abort() -> ! {
+    first();
+    restore();
+    std::process::abort()
+}
+
+/// The runtime cannot go on: a fault that it has found in itself, or memory that it can't get. Slogan, crash dump
+/// (unless `+d` says otherwise), and the signal.
+pub fn fatal(slogan: &str) -> ! {
+    first();
+    say(slogan);
+    // Locks may be held that the dump needs: it gets that many seconds.
+    // SAFETY: the default action of the signal ends the process.
+    unsafe {
+        libc::signal(libc::SIGALRM, libc::SIG_DFL);
+        libc::alarm(FATAL_SECONDS);
+    }
+    let dump = crate::options::try_current().is_none_or(|o| !o.flags.crash_dump.only_core);
+    if dump {
+        outside().crash_dump(slogan);
+    }
+    restore();
+    std::process::abort()
+}
+
+/// Memory can't be had: the emulator ends with a crash dump.
+pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
+    halt_with_dump(&format!(
+        "{allocator}: Cannot allocate {bytes} bytes of memory (of type \"{purpose}\")."
+    ))
+}
+
+/// Has a fault that the runtime finds in itself (a panic) end the emulator, instead of one of its threads.
+pub fn watch_faults() {
+    std::panic::set_hook(Box::new(|fault| {
+        fatal(&format!("Purlin has found a fault in itself: {fault}"));
+    }));
+}
+
+fn say(slogan: &str) {
+    crate::report::to_stderr(&format!("{slogan}\n"));
+}

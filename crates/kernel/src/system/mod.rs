@@ -1,0 +1,6 @@
+//! The emulator as a whole: how it ends (`halt.rs`), what it reports of itself (`report.rs`), and the door from processes to ports,
+//! tables and nodes (`outside.rs`).
+
+pub mod halt;
+pub mod outside;
+pub mod report;

@@ -1,0 +1,669 @@
+//! The knowledge of the emulator before it starts: the command line, the environment and the OTP
+//! installation, parsed and checked into typed fields.
+//!
+//! The path of a command line is the one that OTP documents for `erl`:
+//! 1. [`erlexec::parse_erl`] merges `ERL_AFLAGS` and friends and `-args_file`s, splits emulator flags
+//!    (`+P 1000`) from the arguments of `init`, and lays out the emulator's argument vector;
+//! 2. [`flags::FLAGS`], one row per emulator flag, checks and stores each flag;
+//! 3. the result is one [`EmulatorOptions`], which is all that the runtime reads. Nothing else in the
+//!    runtime looks at the arguments of the process.
+//!
+//! Invariants: parsing has no effect outside of itself (it reads argument files, and nothing else);
+//! what must happen in the process (environment, detaching, starting `epmd`) is described by the
+//! result and done by the caller before the first thread exists. A value that is out of its documented
+//! range never gets into [`EmulatorOptions`].
+
+pub mod alloc;
+pub mod cpus;
+pub mod erlexec;
+pub mod flags;
+mod groups;
+pub mod memory;
+pub mod otp;
+pub mod topology;
+mod values;
+
+use purlin_isa::release;
+use std::ffi::OsString;
+use std::sync::OnceLock;
+
+pub use cpus::CpuCounts;
+pub use erlexec::{Request, parse_erl};
+pub use otp::OtpInstall;
+pub use topology::CpuTopologyEntry;
+
+static CURRENT: OnceLock<EmulatorOptions> = OnceLock::new();
+
+/// Settles what the emulator is started with. Only the first call does.
+pub fn start_with(options: EmulatorOptions) -> &'static EmulatorOptions {
+    CURRENT.get_or_init(|| options)
+}
+
+/// The options that the emulator was started with.
+///
+/// # Panics
+/// Where no emulator was started.
+pub fn current() -> &'static EmulatorOptions {
+    match CURRENT.get() {
+        Some(o) => o,
+        None => unreachable!("no emulator was started"),
+    }
+}
+
+/// As [`current`]; None where no emulator was started.
+pub fn try_current() -> Option<&'static EmulatorOptions> {
+    CURRENT.get()
+}
+
+/// Whether the interpreter can tell `perf` which function runs.
+pub const PERF_MARKS: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
+
+/// Everything that is settled before the first process runs.
+#[derive(Clone, Debug)]
+pub struct EmulatorOptions {
+    /// The OTP installation whose libraries and boot files are used.
+    pub otp: OtpInstall,
+    /// Value of `init:get_argument(root)`.
+    pub root: OsString,
+    /// Value of `init:get_argument(bindir)`; where `erl_child_setup`, `epmd`, `heart` are.
+    pub bindir: OsString,
+    /// Value of `init:get_argument(progname)`.
+    pub progname: OsString,
+    /// Value of `init:get_argument(home)`, absent where `HOME` is not set.
+    pub home: Option<OsString>,
+    /// The emulator's whole argument vector, `argv[0]` included: `erlang:system_info(emu_args)`.
+    pub emu_args: Vec<OsString>,
+    /// The arguments that the boot module gets (`-root R -bindir B -progname P -- -home H -- …`), one binary each.
+    pub init_args: Vec<OsString>,
+    /// The module that the first process starts in (`+i`), `init` unless told.
+    pub boot_module: String,
+    /// The process environment that Erlang code is to see (`os:getenv/0`), in full.
+    pub environment: Vec<(OsString, OsString)>,
+    /// `-detached`: leave the terminal before starting.
+    pub detached: bool,
+    /// Shell command that starts the port mapper, to be run before the emulator starts.
+    pub start_epmd: Option<OsString>,
+    /// `-emu_args`: print the vector before starting.
+    pub announce: bool,
+    /// The emulator's own flags.
+    pub flags: EmulatorFlags,
+}
+
+/// Emulator flags (`+X`), each with the default that stock documents.
+#[derive(Clone, Debug)]
+pub struct EmulatorFlags {
+    pub tables: TableFlags,
+    pub heap: HeapFlags,
+    pub schedulers: SchedulerFlags,
+    pub poll: PollFlags,
+    pub time: TimeFlags,
+    pub ets: EtsFlags,
+    pub dist: DistFlags,
+    pub jit: JitFlags,
+    pub debugger: DebuggerFlags,
+    pub crash_dump: CrashDumpFlags,
+    pub purlin: PurlinFlags,
+    /// `+B`: what Ctrl-C does.
+    pub break_mode: BreakMode,
+    /// `+pc`: which characters `io_lib` takes for printable.
+    pub printable_chars: PrintableChars,
+    /// `+fn`: how file names are encoded.
+    pub filename_encoding: FilenameEncoding,
+    /// `+fn…{w,i,e}`: what is done about a file name that is wrongly encoded.
+    pub filename_warning: FilenameWarning,
+    /// `+W`: the level that warnings of the logger are mapped to.
+    pub warnings: WarningMap,
+    /// `+zhft`: how long a halt waits for output, `None` for as long as it takes.
+    pub halt_flush_timeout_ms: Option<u32>,
+    /// `+L`: do not load line information.
+    pub no_line_info: bool,
+    /// `+R`: the release whose peculiarities are asked for; the installed one unless told.
+    pub compat_release: u32,
+    /// `+n`: how signals to ports are delivered.
+    pub port_signals: PortSignals,
+    /// `+M…`: allocator settings as given, in order, checked; reported, without further effect.
+    pub allocator: Vec<alloc::AllocSetting>,
+}
+
+/// Sizes of the tables that stock fixes at start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableFlags {
+    /// `+P`: as given; stock rounds it up to a power of two unless the table is `legacy`.
+    pub processes: u32,
+    /// `+P legacy`.
+    pub legacy_process_table: bool,
+    /// `+Q` or `ERL_MAX_PORTS`: as given, rounded by stock like `+P`.
+    pub ports: u32,
+    /// Whether `ports` was asked for; if not, stock takes the limit of open files into account.
+    pub ports_given: bool,
+    /// `+Q legacy`.
+    pub legacy_port_table: bool,
+    /// `+t`: atoms.
+    pub atoms: u32,
+}
+
+impl TableFlags {
+    /// The value of `erlang:system_info(process_limit)`.
+    pub fn process_limit(&self) -> u32 {
+        rounded_table(self.processes, self.legacy_process_table)
+    }
+
+    /// The value of `erlang:system_info(port_limit)` where `max_files` descriptors may be open.
+    pub fn port_limit(&self, max_files: u32) -> u32 {
+        let ports = if self.ports_given {
+            self.ports
+        } else {
+            self.ports.max(max_files.min(MAX_PORTS))
+        };
+        rounded_table(ports, self.legacy_port_table)
+    }
+}
+
+/// Process and port tables have power-of-two sizes, up to 2^27 entries, unless they are `legacy`.
+fn rounded_table(entries: u32, legacy: bool) -> u32 {
+    if legacy {
+        entries
+    } else {
+        entries.next_power_of_two().min((1 << 27) - 1)
+    }
+}
+
+/// Range of `+P`.
+pub(crate) const MIN_PROCESSES: u32 = 1024;
+pub(crate) const MAX_PROCESSES: u32 = (1 << 27) - 1;
+/// Range of `+Q`.
+pub(crate) const MIN_PORTS: u32 = 1024;
+pub(crate) const MAX_PORTS: u32 = (1 << 27) - 1;
+/// Range of `+t`.
+pub(crate) const MIN_ATOMS: u32 = 8192;
+pub(crate) const MAX_ATOMS: u32 = i32::MAX as u32;
+/// Most schedulers of each kind, and most poll threads.
+pub(crate) const MAX_SCHEDULERS: u32 = 1024;
+/// Range of `+a` and of the scheduler stacks (`+sss…`), in kilowords.
+pub(crate) const ASYNC_STACK_KWORDS: std::ops::RangeInclusive<u32> = 16..=8192;
+pub(crate) const SCHEDULER_STACK_KWORDS: std::ops::RangeInclusive<u32> = 20..=8192;
+/// Longest delay of `+zdntgc`, in seconds.
+pub(crate) const MAX_NODE_TABLE_GC_SECONDS: u32 = 100_000_000;
+
+/// Defaults for the heaps of new processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeapFlags {
+    /// `+hms`: words. Rounded up to the series of heap sizes where it is used and reported.
+    pub min_heap_words: u32,
+    /// `+hmbs`: words of the virtual binary heap, rounded likewise.
+    pub min_bin_vheap_words: u32,
+    /// `+hpds`: first size of a process dictionary, a power of two.
+    pub dictionary_size: u32,
+    /// `+hmax`: words, 0 for no limit.
+    pub max_heap_words: u64,
+    /// `+hmaxk`: kill a process that grows beyond its limit.
+    pub max_heap_kill: bool,
+    /// `+hmaxel`: log it.
+    pub max_heap_log: bool,
+    /// `+hmaxib`: count binaries shared with others towards the limit.
+    pub max_heap_include_binaries: bool,
+    /// `+hmqd`.
+    pub message_queue_data: MessageQueueData,
+    /// `ERL_FULLSWEEP_AFTER`: minor collections before a full sweep.
+    pub fullsweep_after: u16,
+}
+
+/// Threads and how they are run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchedulerFlags {
+    /// The limits of the machine and the container; the base of the defaults and percentages below.
+    pub cpus: CpuCounts,
+    /// `+S`, `+SP`: schedulers, and how many of them are online at start.
+    pub total: u32,
+    pub online: u32,
+    /// Whether `+S` or `+SP` was given, so that a change of the processor quota is not followed.
+    pub count_given: bool,
+    /// `+SDcpu`, `+SDPcpu`.
+    pub dirty_cpu: u32,
+    pub dirty_cpu_online: u32,
+    /// `+SDio`.
+    pub dirty_io: u32,
+    /// `+A` or `ERL_THREAD_POOL_SIZE`: at least 1.
+    pub async_threads: u32,
+    /// `+a`: kilowords.
+    pub async_stack_kwords: u32,
+    /// `+sss`, `+sssdcpu`, `+sssdio`: kilowords.
+    pub stack_kwords: u32,
+    pub dirty_cpu_stack_kwords: u32,
+    pub dirty_io_stack_kwords: u32,
+    /// `+sbt`, `+stbt`.
+    pub bind_type: BindType,
+    /// `+sbwt`, `+sbwtdcpu`, `+sbwtdio`.
+    pub busy_wait: BusyWait,
+    pub dirty_cpu_busy_wait: BusyWait,
+    pub dirty_io_busy_wait: BusyWait,
+    /// `+swt`, `+swtdcpu`, `+swtdio`.
+    pub wakeup: WakeupThreshold,
+    pub dirty_cpu_wakeup: WakeupThreshold,
+    pub dirty_io_wakeup: WakeupThreshold,
+    /// `+swct`.
+    pub wake_cleanup: WakeCleanup,
+    /// `+sws`.
+    pub wakeup_strategy: WakeupStrategy,
+    /// `+scl`.
+    pub compact_load: bool,
+    /// `+sub`.
+    pub balance_utilization: bool,
+    /// `+sfwi`: milliseconds, 0 for off.
+    pub forced_wakeup_ms: u64,
+    /// `+spp`.
+    pub port_parallelism: bool,
+    /// `+sct`: the topology that the user describes.
+    pub cpu_topology: Option<Vec<CpuTopologyEntry>>,
+    /// `+ssrct`, implied by `+sct`.
+    pub skip_cpu_topology: bool,
+    /// `+T`.
+    pub modified_timing: Option<u8>,
+    /// `+rg`.
+    pub reader_groups: u32,
+    /// `+dcg`.
+    pub decentralized_counter_groups: u32,
+}
+
+/// Polling of descriptors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PollFlags {
+    /// `+IOt`, `+IOPt`.
+    pub threads: u32,
+    /// `+IOp`, `+IOPp`.
+    pub sets: u32,
+    /// `+IOs`.
+    pub scheduler_polling: bool,
+}
+
+/// Clocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeFlags {
+    /// `+c`.
+    pub correction: bool,
+    /// `+C`.
+    pub warp: TimeWarp,
+}
+
+/// Tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtsFlags {
+    /// `+e` or `ERL_MAX_ETS_TABLES`: as given, 0 if not.
+    pub requested_tables: u32,
+    /// `+ec`.
+    pub always_compress: bool,
+    /// `+r`.
+    pub realloc_moves: bool,
+    /// `+zebwt`.
+    pub busy_wait: EtsBusyWait,
+}
+
+/// Distribution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DistFlags {
+    /// `+zdbbl`: bytes.
+    pub buffer_busy_limit_bytes: u32,
+    /// `+zdntgc`: seconds, `None` for never.
+    pub node_table_gc_seconds: Option<u32>,
+    /// `+zosrl`.
+    pub outstanding_requests_limit: u32,
+    /// `+pad`.
+    pub async_dist: bool,
+}
+
+/// Machine code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JitFlags {
+    /// `+JDdump`.
+    pub asm_dump: bool,
+    /// `+JPperf`: write a `perf` dump, which nothing does here; write a `perf` map; keep frame pointers, likewise.
+    pub perf_dump: bool,
+    pub perf_map: bool,
+    pub perf_frame_pointers: bool,
+    /// `+JPperfdirectory`: the directory of those files, `/tmp` unless told.
+    pub perf_directory: Option<String>,
+    /// `+JPcover`.
+    pub coverage: Coverage,
+    /// `+JMsingle`.
+    pub single_map: bool,
+}
+
+impl Default for JitFlags {
+    fn default() -> JitFlags {
+        JitFlags {
+            asm_dump: false,
+            perf_dump: false,
+            perf_map: false,
+            perf_frame_pointers: false,
+            perf_directory: None,
+            coverage: Coverage::None,
+            single_map: false,
+        }
+    }
+}
+
+/// Debugging with the help of the emulator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DebuggerFlags {
+    /// `+D`.
+    pub enabled: bool,
+    /// `+Dibpl`.
+    pub line_breakpoints: bool,
+}
+
+impl Default for DebuggerFlags {
+    fn default() -> DebuggerFlags {
+        DebuggerFlags {
+            enabled: false,
+            line_breakpoints: true,
+        }
+    }
+}
+
+/// When and where `erl_crash.dump` is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrashDumpFlags {
+    /// `+d`: only a core dump for errors that the runtime finds in itself.
+    pub only_core: bool,
+    /// `ERL_CRASH_DUMP`: the file, `erl_crash.dump` unless told.
+    pub file: Option<OsString>,
+    /// `ERL_CRASH_DUMP_SECONDS`: time allowed for writing. Negative: as long as it takes. 0: no dump.
+    /// Absent: as long as it takes, but no dump where `heart` watches.
+    pub seconds: Option<i64>,
+    /// `ERL_CRASH_DUMP_BYTES`: size limit. Negative: none. 0: no dump.
+    pub bytes: Option<i64>,
+    /// `ERL_CRASH_DUMP_NICE`: niceness while writing.
+    pub nice: Option<i32>,
+}
+
+/// Purlin's own settings (`+F…`), `None` where the runtime's default holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PurlinFlags {
+    /// `+Fregion`: a term of at least this many words is shared in a region when sent; 0 for never.
+    pub region_words: Option<u64>,
+    /// `+Fleave`: most words that a full sweep copies out of a region to give it up; 0 for never.
+    pub leave_words: Option<u64>,
+    /// `+Fmerge`: neighbours in an I/O list of fewer bytes than this are merged before writing.
+    pub write_merge_bytes: Option<u32>,
+    /// `+Frefc`: binaries over this many bytes live off-heap.
+    pub refc_binary_bytes: Option<u32>,
+    /// `+Fiov`: most elements of one gathering write.
+    pub iovec_entries: Option<u32>,
+    /// `+Fcompact`: milliseconds that a process waits before its heap is compacted; 0 for never.
+    pub idle_compaction_ms: Option<u64>,
+    /// `+Fexplain false`: no accounts are kept, and `purlin explain` gets no answer.
+    pub no_explain: bool,
+    /// `+Fjit`: which functions get machine code.
+    pub machine_code: Option<MachineCode>,
+    /// `+Fjitmem`: MiB of machine code that are kept at most.
+    pub machine_code_mib: Option<u32>,
+}
+
+/// Declares an enum whose variants have the spelling that the command line uses.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$vdoc])* $variant),+ }
+
+        impl $name {
+            /// The variant that the command line spells `word`.
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
+
+            /// The spelling on the command line.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+    };
+}
+
+words! {
+    /// Which functions get machine code.
+    MachineCode {
+        /// None.
+        Off = "off",
+        /// Those that are found running.
+        Hot = "hot",
+        /// All, when they are loaded.
+        Always = "always",
+    }
+}
+
+words! {
+    /// Where messages wait.
+    MessageQueueData { OnHeap = "on_heap", OffHeap = "off_heap" }
+}
+words! {
+    /// How schedulers are bound to processors.
+    BindType {
+        Unbound = "u", NoSpread = "ns", ThreadSpread = "ts", ProcessorSpread = "ps", Spread = "s",
+        NoNodeThreadSpread = "nnts", NoNodeProcessorSpread = "nnps",
+        ThreadNoNodeProcessorSpread = "tnnps",
+        /// Reported as `thread_no_node_processor_spread`.
+        Default = "db",
+    }
+}
+words! {
+    /// How long a scheduler spins for work before it sleeps.
+    BusyWait {
+        None = "none", VeryShort = "very_short", Short = "short", Medium = "medium", Long = "long",
+        VeryLong = "very_long",
+    }
+}
+words! {
+    /// How long a thread spins for an ETS lock.
+    EtsBusyWait {
+        None = "none", VeryShort = "very_short", Short = "short", Medium = "medium", Long = "long",
+        VeryLong = "very_long", ExtremelyLong = "extremely_long",
+    }
+}
+words! {
+    /// How much work must wait before another scheduler is woken.
+    WakeupThreshold {
+        VeryLow = "very_low", Low = "low", Medium = "medium", High = "high", VeryHigh = "very_high",
+    }
+}
+words! {
+    /// How eagerly a scheduler is woken to clean up.
+    WakeCleanup {
+        VeryLazy = "very_lazy", Lazy = "lazy", Medium = "medium", Eager = "eager",
+        VeryEager = "very_eager",
+    }
+}
+words! {
+    /// How the need for another scheduler is found.
+    WakeupStrategy { Default = "default", Legacy = "legacy" }
+}
+words! {
+    /// How Erlang time follows system time.
+    TimeWarp { No = "no_time_warp", Single = "single_time_warp", Multi = "multi_time_warp" }
+}
+words! {
+    /// Range of characters that count as printable.
+    PrintableChars { Latin1 = "latin1", Unicode = "unicode" }
+}
+words! {
+    /// Encoding of file names.
+    FilenameEncoding {
+        Latin1 = "l", Utf8 = "u",
+        /// UTF-8 if the locale says so, else Latin-1.
+        Locale = "a",
+    }
+}
+words! {
+    /// Reaction to a file name that is not properly encoded.
+    FilenameWarning { Warning = "w", Ignore = "i", Error = "e" }
+}
+words! {
+    /// Level that warnings are logged at.
+    WarningMap { Info = "i", Warning = "w", Error = "e" }
+}
+words! {
+    /// Delivery of signals to ports.
+    PortSignals { Synchronous = "s", Asynchronous = "a", Default = "d" }
+}
+words! {
+    /// The mode of native coverage.
+    Coverage {
+        None = "none", Function = "function", FunctionCounters = "function_counters",
+        Line = "line", LineCounters = "line_counters",
+    }
+}
+words! {
+    /// The effect of Ctrl-C.
+    BreakMode {
+        /// Enters the break handler; the default, which no flag spells.
+        Handler = "handler",
+        /// `+B` and `+Bd`: the signal's default action.
+        Disabled = "d",
+        /// `+Bc`: interrupts the shell's current command.
+        Interrupt = "c",
+        /// `+Bi`: nothing.
+        Ignore = "i",
+    }
+}
+
+/// `+P` where it isn't given.
+pub fn default_processes(otp_release: u32) -> u32 {
+    if release::MILLION_PROCESSES.is_in(otp_release) {
+        1 << 20
+    } else {
+        1 << 18
+    }
+}
+
+impl EmulatorFlags {
+    /// Stock's defaults on a machine with these processors, for release `otp_release`.
+    pub(crate) fn defaults(cpus: CpuCounts, otp_release: u32) -> EmulatorFlags {
+        let (total, online) = (cpus.configured, cpus.usable());
+        EmulatorFlags {
+            tables: TableFlags {
+                processes: default_processes(otp_release),
+                legacy_process_table: false,
+                ports: 1 << 16,
+                ports_given: false,
+                legacy_port_table: false,
+                atoms: 1 << 20,
+            },
+            heap: HeapFlags {
+                min_heap_words: 233,
+                min_bin_vheap_words: 32768,
+                dictionary_size: 8,
+                max_heap_words: 0,
+                max_heap_kill: true,
+                max_heap_log: true,
+                max_heap_include_binaries: false,
+                message_queue_data: MessageQueueData::OnHeap,
+                fullsweep_after: u16::MAX,
+            },
+            schedulers: SchedulerFlags {
+                total,
+                online,
+                count_given: false,
+                dirty_cpu: total,
+                dirty_cpu_online: online,
+                dirty_io: 10,
+                async_threads: 1,
+                async_stack_kwords: 16,
+                stack_kwords: 128,
+                dirty_cpu_stack_kwords: 40,
+                dirty_io_stack_kwords: 40,
+                bind_type: BindType::Unbound,
+                busy_wait: BusyWait::Medium,
+                dirty_cpu_busy_wait: BusyWait::Short,
+                dirty_io_busy_wait: BusyWait::Short,
+                wakeup: WakeupThreshold::Medium,
+                dirty_cpu_wakeup: WakeupThreshold::Medium,
+                dirty_io_wakeup: WakeupThreshold::Medium,
+                wake_cleanup: WakeCleanup::Medium,
+                wakeup_strategy: WakeupStrategy::Default,
+                compact_load: true,
+                balance_utilization: false,
+                forced_wakeup_ms: 0,
+                port_parallelism: false,
+                cpu_topology: None,
+                skip_cpu_topology: false,
+                modified_timing: None,
+                reader_groups: 64,
+                decentralized_counter_groups: 64,
+                cpus,
+            },
+            poll: PollFlags {
+                threads: 1,
+                sets: 1,
+                scheduler_polling: true,
+            },
+            time: TimeFlags {
+                correction: true,
+                warp: if release::MULTI_TIME_WARP.is_in(otp_release) {
+                    TimeWarp::Multi
+                } else {
+                    TimeWarp::No
+                },
+            },
+            ets: EtsFlags {
+                requested_tables: 0,
+                always_compress: false,
+                realloc_moves: false,
+                busy_wait: EtsBusyWait::Medium,
+            },
+            dist: DistFlags {
+                buffer_busy_limit_bytes: 1 << 20,
+                node_table_gc_seconds: Some(60),
+                outstanding_requests_limit: 2 * total,
+                async_dist: false,
+            },
+            jit: JitFlags::default(),
+            debugger: DebuggerFlags::default(),
+            halt_flush_timeout_ms: None,
+            crash_dump: CrashDumpFlags::default(),
+            purlin: PurlinFlags::default(),
+            break_mode: BreakMode::Handler,
+            printable_chars: PrintableChars::Latin1,
+            filename_encoding: FilenameEncoding::Locale,
+            filename_warning: FilenameWarning::Warning,
+            warnings: WarningMap::Warning,
+            no_line_info: false,
+            compat_release: otp_release,
+            port_signals: PortSignals::Default,
+            allocator: Vec::new(),
+        }
+    }
+}
+
+/// A command line that is refused: what to print on standard error, and the exit status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CliError {
+    /// One or more lines without the last newline, in stock's words where stock has any.
+    pub message: String,
+    pub exit_code: u8,
+}
+
+impl CliError {
+    /// An error with exit status 1, which is what `erl` gives for all of its own.
+    pub fn new(message: impl Into<String>) -> CliError {
+        CliError {
+            message: message.into(),
+            exit_code: 1,
+        }
+    }
+
+    /// Adds the line that says where the accepted flags are listed.
+    pub(crate) fn with_usage(mut self) -> CliError {
+        self.message
+            .push_str("\nUsage: erl [init flags] [+emulator flags] [-extra arguments]");
+        self.message.push_str(" (listed by: purlin help erl)");
+        self
+    }
+}
+
+impl std::fmt::Display for CliError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for CliError {}

@@ -1,0 +1,370 @@
+//! One executable with a program in it: the format, and what such an executable does when it is started.
+//!
+//!     Purlin's own program, stripped | zeros up to a page | contents of files | table | trailer
+//!
+//! The trailer is the end of the file: where the table is, how long it is, and a mark. The table has, for each file in the order of
+//! their names, lengths and place; the first name is the manifest's. Contents of what is loaded are mapped as they are, so they take
+//! memory once, however many processes run the file. All numbers are little-endian.
+
+pub mod stage;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use purlin_diagnostics::json::{self, Json};
+use purlin_runtime::io::inside::{self, Inside, ROOT};
+use purlin_runtime::options::OtpInstall;
+use purlin_runtime::options::erlexec::Environment;
+
+use crate::commands::erl;
+use crate::context::Context;
+use crate::failure::{Failure, NO_INPUT, SYSTEM, reason};
+
+const MARK: &[u8; 16] = b"purlin program 1";
+/// Place and length of the table, and the mark.
+const TRAILER: usize = 32;
+/// The file that says how the program starts.
+const MANIFEST: &str = "purlin.json";
+/// The first argument that is not the program's.
+const VERSION_FLAG: &str = "--purlin-version";
+/// Contents begin on pages of this size, which is the largest that systems have.
+const PAGE: usize = 65536;
+
+/// A file to go into an executable.
+pub struct Content {
+    pub name: String,
+    pub bytes: Vec<u8>,
+    pub is_program: bool,
+}
+
+/// How the program starts.
+pub struct Manifest {
+    /// What it is, and its version.
+    pub name: String,
+    pub version: String,
+    pub otp: OtpInstall,
+    /// Arguments of `erl`, before those of the program's user.
+    pub args: Vec<String>,
+    pub environment: Vec<(String, String)>,
+}
+
+impl Manifest {
+    fn json(&self) -> Json {
+        let text = |s: &str| Json::Text(s.to_string());
+        let pairs = self.environment.iter();
+        let environment = pairs.map(|(name, value)| Json::List(vec![text(name), text(value)]));
+        Json::object([
+            ("name", text(&self.name)),
+            ("version", text(&self.version)),
+            ("purlin", text(env!("CARGO_PKG_VERSION"))),
+            ("release", text(&self.otp.release.to_string())),
+            ("otp", text(&self.otp.version)),
+            ("erts", text(&self.otp.erts_version)),
+            (
+                "args",
+                Json::List(self.args.iter().map(|a| text(a)).collect()),
+            ),
+            ("environment", Json::List(environment.collect())),
+        ])
+    }
+}
+
+/// The bytes of an executable. The same input gives the same bytes.
+pub fn pack(program: Vec<u8>, manifest: &Manifest, mut files: Vec<Content>) -> Vec<u8> {
+    files.push(Content {
+        name: MANIFEST.into(),
+        bytes: manifest.json().to_string().into_bytes(),
+        is_program: false,
+    });
+    // Modules that are in the emulator may come along with an application as well.
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    files.dedup_by(|a, b| a.name == b.name);
+    let mut out = program;
+    out.resize(out.len().next_multiple_of(PAGE), 0);
+    let mut table = Vec::new();
+    for file in &files {
+        // Words in a module are read where they lie.
+        out.resize(out.len().next_multiple_of(8), 0);
+        table.extend_from_slice(&(file.name.len() as u32).to_le_bytes());
+        table.extend_from_slice(&u32::from(file.is_program).to_le_bytes());
+        table.extend_from_slice(&(out.len() as u64).to_le_bytes());
+        table.extend_from_slice(&(file.bytes.len() as u64).to_le_bytes());
+        table.extend_from_slice(file.name.as_bytes());
+        out.extend_from_slice(&file.bytes);
+    }
+    let at = out.len() as u64;
+    out.extend_from_slice(&table);
+    out.extend_from_slice(&at.to_le_bytes());
+    out.extend_from_slice(&(table.len() as u64).to_le_bytes());
+    out.extend_from_slice(MARK);
+    out
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<usize> {
+    let bytes = bytes.get(at..at.checked_add(8)?)?;
+    usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok()
+}
+
+/// The files of an executable, whose bytes are all of `file`. None if the table is damaged.
+fn unpack(file: &'static [u8]) -> Option<Vec<Inside>> {
+    let trailer = file.len().checked_sub(TRAILER)?;
+    let (at, length) = (number(file, trailer)?, number(file, trailer + 8)?);
+    let mut table = file.get(at..at.checked_add(length)?)?;
+    let mut files: Vec<Inside> = Vec::new();
+    while !table.is_empty() {
+        let word = |at: usize| {
+            let bytes = table.get(at..at + 4)?;
+            Some(u32::from_le_bytes(bytes.try_into().ok()?))
+        };
+        let (name, is_program) = (word(0)? as usize, word(4)? != 0);
+        let (from, length) = (number(table, 8)?, number(table, 16)?);
+        let name = std::str::from_utf8(table.get(24..24 + name)?).ok()?;
+        if files.last().is_some_and(|last| last.name >= name) {
+            return None;
+        }
+        table = &table[24 + name.len()..];
+        files.push(Inside {
+            name,
+            bytes: file.get(from..from.checked_add(length)?)?,
+            is_program,
+        });
+    }
+    Some(files)
+}
+
+/// The program that is in this very executable, if one is: how it is run, or why it can't be.
+pub fn own() -> Option<Result<Vec<Inside>, Failure>> {
+    let (path, file) = this_file()?;
+    let length = file.metadata().ok()?.len();
+    let mut trailer = [0; TRAILER];
+    file.read_exact_at(&mut trailer, length.checked_sub(TRAILER as u64)?)
+        .ok()?;
+    if &trailer[16..] != MARK {
+        return None;
+    }
+    let damaged = |why: &str| Failure::new(NO_INPUT, format!("purlin: {}: {why}", path.display()));
+    Some(match map(&file, length) {
+        Err(e) => Err(damaged(&reason(&e))),
+        Ok(bytes) => unpack(bytes).ok_or_else(|| damaged("the table of its files is damaged")),
+    })
+}
+
+/// The file that this process was made from.
+fn this_file() -> Option<(PathBuf, File)> {
+    match std::env::current_exe() {
+        // Opened by the link, it is the file that runs even where another one has its name by now.
+        Ok(path) => {
+            let file = File::open(ROOT).or_else(|_| File::open(&path)).ok()?;
+            Some((path, file))
+        }
+        Err(_) => file_by_name(),
+    }
+}
+
+/// The same where `/proc` isn't there: the system has told the name at the start.
+#[cfg(target_os = "linux")]
+fn file_by_name() -> Option<(PathBuf, File)> {
+    // SAFETY: a string that the system has put where it stays, or null.
+    let name = unsafe {
+        let at = libc::getauxval(libc::AT_EXECFN) as *const libc::c_char;
+        (!at.is_null()).then(|| std::ffi::CStr::from_ptr(at))
+    }?;
+    let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
+    let file = File::open(&path).ok()?;
+    Some((path, file))
+}
+#[cfg(not(target_os = "linux"))]
+fn file_by_name() -> Option<(PathBuf, File)> {
+    None
+}
+
+/// The whole file, as long as the process lives.
+fn map(file: &File, length: u64) -> io::Result<&'static [u8]> {
+    let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    // SAFETY: a mapping of its own that is never taken back. A file that runs can't be written to; one that is replaced stays as
+    // it is for whoever has it open.
+    unsafe {
+        let at = libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            libc::PROT_READ,
+            libc::MAP_PRIVATE,
+            file.as_raw_fd(),
+            0,
+        );
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(std::slice::from_raw_parts(at.cast(), length))
+    }
+}
+
+/// Runs the program.
+pub fn run(files: Vec<Inside>, argv: &[OsString]) -> Result<u8, Failure> {
+    let broken =
+        |what: &str| Failure::new(NO_INPUT, format!("purlin: the program's manifest: {what}"));
+    let manifest = files
+        .iter()
+        .find(|f| f.name == MANIFEST)
+        .ok_or_else(|| broken("it isn't there"))?;
+    let text = std::str::from_utf8(manifest.bytes).map_err(|_| broken("it is no text"))?;
+    let manifest = json::parse(text).map_err(|e| broken(&e.to_string()))?;
+    let word = |name: &str| {
+        manifest
+            .get(name)
+            .and_then(Json::text)
+            .map(str::to_string)
+            .ok_or_else(|| broken(&format!("there is no {name}")))
+    };
+    let (otp, erts) = (word("otp")?, word("erts")?);
+    let args = argv.get(1..).unwrap_or_default();
+    if args.first().is_some_and(|arg| arg == VERSION_FLAG) {
+        println!(
+            "{} {} (purlin {}, Erlang/OTP {otp}, erts {erts})",
+            word("name")?,
+            word("version")?,
+            word("purlin")?
+        );
+        return Ok(0);
+    }
+    let root = Path::new(ROOT);
+    let otp = OtpInstall {
+        root: root.into(),
+        release: word("release")?.parse().map_err(|_| broken("release"))?,
+        version: otp,
+        bindir: root.join(format!("erts-{erts}/bin")),
+        erts_version: erts,
+    };
+    let list = |name: &str| manifest.get(name).map(Json::list).unwrap_or_default();
+    let mut words: Vec<OsString> = list("args")
+        .iter()
+        .filter_map(Json::text)
+        .map(OsString::from)
+        .collect();
+    if !words.iter().any(|word| word == "-extra") {
+        words.push("-extra".into());
+    }
+    words.extend(args.iter().cloned());
+    let mut environment = Environment::of_process();
+    for pair in list("environment") {
+        if let [name, value] = pair.list()
+            && let (Some(name), Some(value)) = (name.text(), value.text())
+            // What the user says comes first.
+            && environment.get(name).is_none()
+        {
+            environment.set(name, OsStr::new(value));
+        }
+    }
+    inside::set(files);
+    erl::start(&otp, environment, &words)
+}
+
+/// Runs one of Purlin's own tools for `build`, and gives what it printed.
+fn tool(
+    context: &Context,
+    dir: &Path,
+    words: &[&OsStr],
+    more: &[(&str, &str)],
+) -> Result<(), Failure> {
+    let own = crate::linker::executable().map_err(|e| {
+        Failure::new(
+            SYSTEM,
+            format!(
+                "purlin: cannot find Purlin's own executable: {}",
+                reason(&e)
+            ),
+        )
+    })?;
+    let mut command = std::process::Command::new(own);
+    if let Some(root) = context.otp_root() {
+        command.arg("--otp-root").arg(root);
+    }
+    command
+        .args(words)
+        .current_dir(dir)
+        .stdin(std::process::Stdio::null());
+    command.envs(more.iter().copied());
+    let first = words
+        .first()
+        .map(|w| w.to_string_lossy())
+        .unwrap_or_default();
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(Failure::new(
+            crate::failure::REFUSED,
+            format!("purlin: {first} failed; see above"),
+        )),
+        Err(e) => Err(Failure::new(
+            SYSTEM,
+            format!("purlin: cannot run {first}: {}", reason(&e)),
+        )),
+    }
+}
+
+/// `text` as a file name in a message.
+pub fn shown(path: &Path) -> String {
+    String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed() -> Vec<u8> {
+        let manifest = Manifest {
+            name: "n".into(),
+            version: "1".into(),
+            otp: OtpInstall {
+                root: "/".into(),
+                release: 25,
+                version: "25.2".into(),
+                erts_version: "13.1".into(),
+                bindir: "/bin".into(),
+            },
+            args: vec!["-noshell".into()],
+            environment: Vec::new(),
+        };
+        let file = |name: &str, bytes: &[u8]| Content {
+            name: name.into(),
+            bytes: bytes.to_vec(),
+            is_program: name == "b",
+        };
+        pack(
+            b"program".to_vec(),
+            &manifest,
+            vec![file("b", b"2"), file("a/c", b"")],
+        )
+    }
+
+    #[test]
+    fn packed_and_unpacked() {
+        let bytes: &'static [u8] = packed().leak();
+        assert_eq!(packed(), bytes);
+        let files = unpack(bytes).expect("is whole");
+        let names: Vec<_> = files
+            .iter()
+            .map(|f| (f.name, f.bytes.len(), f.is_program))
+            .collect();
+        assert_eq!(names[..2], [("a/c", 0, false), ("b", 1, true)]);
+        assert_eq!(names[2].0, MANIFEST);
+    }
+
+    #[test]
+    fn damaged_tables_are_refused() {
+        let bytes: &'static [u8] = packed().leak();
+        for cut in [0, 1, TRAILER - 1, TRAILER, bytes.len() - 1] {
+            let _ = unpack(&bytes[..cut]);
+        }
+        let table = number(bytes, bytes.len() - TRAILER).expect("has a table");
+        for at in table..bytes.len() {
+            let mut damaged = bytes.to_vec();
+            damaged[at] ^= 0xff;
+            let _ = unpack(damaged.leak());
+        }
+    }
+}

@@ -1,0 +1,520 @@
+//! What goes into an executable: the files of a program, a release or a project, laid out as an installation of OTP has them.
+//!
+//! Programs of one file are laid out by Erlang (`stage.erl`), which has the compiler and knows archives and module files; releases are
+//! taken as they are, without their own emulator and scripts.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use purlin_runtime::io::inside::ROOT;
+use purlin_runtime::options::OtpInstall;
+use purlin_runtime::options::otp::PRELOADED;
+
+use super::{Content, Manifest, shown, tool};
+use crate::context::Context;
+use crate::failure::{Failure, NO_INPUT, REFUSED, SYSTEM, USAGE, reason, say};
+
+const STAGE: &str = include_str!("stage.erl");
+/// The program by which the system's own resolver is asked; each start of OTP does.
+const RESOLVER: &str = "inet_gethost";
+/// Folders deeper than this are a circle.
+const DEEPEST: usize = 64;
+
+/// A folder that goes when it is done with.
+pub struct Work(PathBuf);
+
+impl Work {
+    fn new() -> Result<Work, Failure> {
+        let dir = std::env::temp_dir().join(format!("purlin-build-{}", std::process::id()));
+        fs::create_dir(&dir).map_err(|e| failed("make", &dir, &e))?;
+        Ok(Work(dir))
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn failed(what: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        SYSTEM,
+        format!("purlin: cannot {what} {}: {}", shown(path), reason(error)),
+    )
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(
+        NO_INPUT,
+        format!("purlin: cannot read {}: {}", shown(path), reason(error)),
+    )
+}
+
+/// The program's files and how it starts.
+pub fn stage(
+    context: &Context,
+    input: &Path,
+    apps: &str,
+) -> Result<(Manifest, Vec<Content>), Failure> {
+    let meta = fs::metadata(input).map_err(|e| unreadable(input, &e))?;
+    let input = &fs::canonicalize(input).map_err(|e| unreadable(input, &e))?;
+    if !meta.is_dir() {
+        return file(context, input, apps);
+    }
+    if input.join("releases/start_erl.data").is_file() {
+        return release(context, input);
+    }
+    let work = Work::new()?;
+    if let Ok(project) = fs::read_to_string(input.join("mix.exs")) {
+        let environment = [("MIX_ENV", "prod")];
+        let mix = |words: &[&OsStr]| tool(context, input, words, &environment);
+        // A project that says how its escript is made has a main function, which gets the arguments.
+        if project.contains("escript:") {
+            let made = work.0.join("escript");
+            mix(&["mix".as_ref(), "do".as_ref(), "escript.build".as_ref()])?;
+            let name = escript_in(input)?;
+            fs::copy(&name, &made).map_err(|e| failed("copy", &name, &e))?;
+            let (mut manifest, files) = file(context, &made, apps)?;
+            manifest.name = name
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            return Ok((manifest, files));
+        }
+        let at = work.0.join("release");
+        mix(&[
+            "mix".as_ref(),
+            "release".as_ref(),
+            "--overwrite".as_ref(),
+            "--quiet".as_ref(),
+            "--path".as_ref(),
+            at.as_ref(),
+        ])?;
+        return release(context, &at);
+    }
+    if input.join("rebar.config").is_file() {
+        let at = work.0.join("rel");
+        let words: [&OsStr; 6] = [
+            "exec".as_ref(),
+            "rebar3".as_ref(),
+            "release".as_ref(),
+            "-o".as_ref(),
+            at.as_ref(),
+            "--dev-mode=false".as_ref(),
+        ];
+        tool(context, input, &words, &[("PURLIN_EXEC", "quiet")])?;
+        let mut made = fs::read_dir(&at)
+            .map_err(|e| unreadable(&at, &e))?
+            .flatten();
+        let made = made
+            .next()
+            .ok_or_else(|| Failure::new(REFUSED, "purlin: rebar3 made no release"))?;
+        return release(context, &made.path());
+    }
+    let input = shown(input);
+    let known = "a release, a project with mix.exs, or one with rebar.config";
+    Err(Failure::new(
+        USAGE,
+        format!("purlin: {input} is none of {known}"),
+    ))
+}
+
+/// The newest escript in a project's folder.
+fn escript_in(dir: &Path) -> Result<PathBuf, Failure> {
+    let entries = fs::read_dir(dir)
+        .map_err(|e| unreadable(dir, &e))?
+        .flatten();
+    let escripts = entries.map(|e| e.path()).filter(|path| {
+        path.is_file()
+            && fs::read(path).is_ok_and(|text| {
+                text.starts_with(b"#! /usr/bin/env escript")
+                    || text.starts_with(b"#!/usr/bin/env escript")
+            })
+    });
+    let newest = escripts.max_by_key(|path| fs::metadata(path).and_then(|m| m.modified()).ok());
+    newest.ok_or_else(|| {
+        Failure::new(
+            REFUSED,
+            format!("purlin: mix made no escript in {}", shown(dir)),
+        )
+    })
+}
+
+/// A program of one file.
+fn file(context: &Context, input: &Path, apps: &str) -> Result<(Manifest, Vec<Content>), Failure> {
+    let otp = context.otp()?;
+    let work = Work::new()?;
+    let name = input
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let first = fs::read(input).map_err(|e| unreadable(input, &e))?;
+    let ending = input.extension().and_then(OsStr::to_str);
+    let (kind, from) = match ending {
+        Some("erl") => ("erl", input.to_path_buf()),
+        Some("exs") => ("exs", input.to_path_buf()),
+        Some("beam") => {
+            let dir = work.0.join("beams");
+            fs::create_dir(&dir).map_err(|e| failed("make", &dir, &e))?;
+            let to = dir.join(input.file_name().unwrap_or_default());
+            fs::copy(input, &to).map_err(|e| failed("copy", input, &e))?;
+            ("beams", dir)
+        }
+        Some("ex") => {
+            let dir = work.0.join("beams");
+            fs::create_dir(&dir).map_err(|e| failed("make", &dir, &e))?;
+            let words: [&OsStr; 4] = [
+                "elixirc".as_ref(),
+                "-o".as_ref(),
+                dir.as_ref(),
+                input.as_ref(),
+            ];
+            let options = [("ERL_COMPILER_OPTIONS", "deterministic")];
+            tool(context, &work.0, &words, &options)?;
+            ("beams", dir)
+        }
+        _ if first.starts_with(b"#!") => ("escript", input.to_path_buf()),
+        _ => {
+            let known = ".exs .ex .erl .beam, an escript, a release, a project";
+            return Err(Failure::new(
+                USAGE,
+                format!(
+                    "purlin: cannot tell what {} is; known are {known}",
+                    shown(input)
+                ),
+            ));
+        }
+    };
+    let out = work.0.join("out");
+    fs::create_dir(&out).map_err(|e| failed("make", &out, &e))?;
+    let script = work.0.join("stage.erl");
+    fs::write(&script, STAGE).map_err(|e| failed("write", &script, &e))?;
+    let told = work.0.join("told");
+    let words: [&OsStr; 7] = [
+        "run".as_ref(),
+        script.as_ref(),
+        kind.as_ref(),
+        from.as_ref(),
+        out.as_ref(),
+        name.as_ref(),
+        apps.as_ref(),
+    ];
+    let flags = lay_out(context, &words, &told)?;
+    let mut args = vec![
+        "-noshell".to_string(),
+        "-boot".into(),
+        format!("{ROOT}/bin/purlin"),
+    ];
+    args.extend(flags);
+    if kind == "exs" {
+        let script = input.file_name().unwrap_or_default().to_string_lossy();
+        args.extend([
+            "-elixir_root".into(),
+            format!("{ROOT}/lib"),
+            "-s".into(),
+            "elixir".into(),
+            "start_cli".into(),
+        ]);
+        args.extend(["-extra".into(), format!("{ROOT}/lib/{name}/priv/{script}")]);
+    }
+    let mut files = Vec::new();
+    collect(&out, "", &mut files, 0)?;
+    preloaded(&otp, &mut files)?;
+    tell_of_libraries(&files);
+    let manifest = Manifest {
+        name,
+        version: "0".into(),
+        otp,
+        args,
+        environment: Vec::new(),
+    };
+    Ok((manifest, files))
+}
+
+/// Runs the script that lays files out; gives the lines that it prints.
+fn lay_out(context: &Context, words: &[&OsStr], told: &Path) -> Result<Vec<String>, Failure> {
+    let own = crate::linker::executable()
+        .map_err(|e| failed("find", "Purlin's own executable".as_ref(), &e))?;
+    let out = fs::File::create(told).map_err(|e| failed("write", told, &e))?;
+    let mut command = std::process::Command::new(own);
+    if let Some(root) = context.otp_root() {
+        command.arg("--otp-root").arg(root);
+    }
+    command
+        .args(words)
+        .stdin(std::process::Stdio::null())
+        .stdout(out);
+    // Elixir's own applications are found as OTP's are.
+    if let Some(elixir) = crate::commands::elixir::library() {
+        command.env("ERL_LIBS", elixir.join("../.."));
+    }
+    let status = command
+        .status()
+        .map_err(|e| failed("start", "Erlang".as_ref(), &e))?;
+    let text = fs::read_to_string(told).map_err(|e| unreadable(told, &e))?;
+    match status.success() {
+        true => Ok(text.lines().map(str::to_string).collect()),
+        false => Err(Failure::new(
+            REFUSED,
+            "purlin: the program could not be laid out; see above",
+        )),
+    }
+}
+
+/// All files below a folder, by their names from it.
+fn collect(dir: &Path, below: &str, files: &mut Vec<Content>, depth: usize) -> Result<(), Failure> {
+    if depth > DEEPEST {
+        return Err(Failure::new(
+            NO_INPUT,
+            format!("purlin: {} goes too deep", shown(dir)),
+        ));
+    }
+    for entry in fs::read_dir(dir).map_err(|e| unreadable(dir, &e))? {
+        let path = entry.map_err(|e| unreadable(dir, &e))?.path();
+        let Some(name) = path.file_name().and_then(OsStr::to_str) else {
+            return Err(Failure::new(
+                NO_INPUT,
+                format!("purlin: the name of {} is no UTF-8", shown(&path)),
+            ));
+        };
+        let name = format!("{below}{name}");
+        let meta = fs::metadata(&path).map_err(|e| unreadable(&path, &e))?;
+        if meta.is_dir() {
+            collect(&path, &format!("{name}/"), files, depth + 1)?;
+        } else if meta.is_file() {
+            files.push(Content {
+                name,
+                bytes: fs::read(&path).map_err(|e| unreadable(&path, &e))?,
+                is_program: meta.permissions().mode() & 0o111 != 0,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Modules that stock has built into its emulator, and the program by which names of machines are looked up.
+fn preloaded(otp: &OtpInstall, files: &mut Vec<Content>) -> Result<(), Failure> {
+    let mut all = Vec::new();
+    collect(
+        &otp.preloaded_dir(),
+        &format!("lib/erts-{}/ebin/", otp.erts_version),
+        &mut all,
+        0,
+    )?;
+    files.extend(all.into_iter().filter(|f| f.name.ends_with(".beam")));
+    // A script couldn't be started from memory.
+    let bytes = fs::read(otp.bindir.join(RESOLVER)).unwrap_or_default();
+    if bytes.starts_with(b"\x7fELF") {
+        files.push(Content {
+            name: format!("erts-{}/bin/{RESOLVER}", otp.erts_version),
+            bytes,
+            is_program: true,
+        });
+    }
+    Ok(())
+}
+
+/// A release, as `mix release` or relx has made it.
+fn release(context: &Context, dir: &Path) -> Result<(Manifest, Vec<Content>), Failure> {
+    let wrong = |what: &str| Failure::new(NO_INPUT, format!("purlin: {}: {what}", shown(dir)));
+    let read = |path: PathBuf| fs::read_to_string(&path).map_err(|e| unreadable(&path, &e));
+    let data = read(dir.join("releases/start_erl.data"))?;
+    let mut words = data.split_ascii_whitespace().map(str::to_string);
+    let (Some(erts), Some(version)) = (words.next(), words.next()) else {
+        return Err(wrong("releases/start_erl.data names no version"));
+    };
+    // The modules of its own emulator are the installation's, so it has to be the one that the release was made with.
+    let own = dir.join(format!("erts-{erts}/bin")).join(PRELOADED);
+    let otp = match own.is_dir() {
+        true => OtpInstall::open(dir).map_err(|e| wrong(&e.to_string()))?,
+        false => context.otp()?,
+    };
+    if otp.erts_version != erts {
+        return Err(wrong(&format!(
+            "it was made with erts {erts}, and the OTP to use has {}",
+            otp.erts_version
+        )));
+    }
+    let mut files = Vec::new();
+    for part in ["lib", "releases"] {
+        collect(&dir.join(part), &format!("{part}/"), &mut files, 0)?;
+    }
+    files.retain(|f| {
+        !f.name.ends_with(".tar.gz")
+            && !f.name.ends_with("/COOKIE")
+            && !f.name.starts_with("lib/erts-")
+    });
+    preloaded(&otp, &mut files)?;
+    let at = format!("releases/{version}");
+    let has = |name: &str| files.iter().any(|f| f.name == format!("{at}/{name}"));
+    let name = name_of_release(dir, &version).unwrap_or_else(|| {
+        dir.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    });
+    let is_mix = has("elixir") || has("start_clean.boot") && has("env.sh");
+    let boot = match has("start.boot") {
+        true => "start".to_string(),
+        false => name.clone(),
+    };
+    if !has(&format!("{boot}.boot")) {
+        return Err(wrong(&format!("there is no {at}/{boot}.boot")));
+    }
+    let mut args: Vec<String> = ["-noshell", "-noinput", "-mode", "embedded"]
+        .map(String::from)
+        .to_vec();
+    args.extend(["-boot".into(), format!("{ROOT}/{at}/{boot}")]);
+    for variable in ["RELEASE_LIB", "ERTS_LIB_DIR"] {
+        args.extend(["-boot_var".into(), variable.into(), format!("{ROOT}/lib")]);
+    }
+    if has("sys.config") {
+        args.extend(["-config".into(), format!("{ROOT}/{at}/sys")]);
+    }
+    if has("vm.args") {
+        args.extend(flags(&read(dir.join(&at).join("vm.args"))?));
+    }
+    if is_mix {
+        args.extend(["-s", "elixir", "start_cli", "-extra", "--no-halt"].map(String::from));
+    }
+    let variable = |name: &str, value: &str| (name.to_string(), value.to_string());
+    let environment = vec![
+        variable("RELEASE_ROOT", ROOT),
+        variable("RELEASE_NAME", &name),
+        variable("RELEASE_VSN", &version),
+        variable("RELEASE_COMMAND", "start"),
+        variable("RELEASE_PROG", &name),
+        variable("RELEASE_MODE", "embedded"),
+        variable("RELEASE_SYS_CONFIG", &format!("{ROOT}/{at}/sys")),
+        variable("RELEASE_ROOT_DIR", ROOT),
+    ];
+    tell_of_libraries(&files);
+    let manifest = Manifest {
+        name,
+        version,
+        otp,
+        args,
+        environment,
+    };
+    Ok((manifest, files))
+}
+
+fn name_of_release(dir: &Path, version: &str) -> Option<String> {
+    let entries = fs::read_dir(dir.join("releases").join(version))
+        .ok()?
+        .flatten();
+    let rel = entries.map(|e| e.path()).find(|p| {
+        p.extension() == Some("rel".as_ref()) && p.file_stem() != Some("start_clean".as_ref())
+    })?;
+    rel.file_stem()?.to_str().map(str::to_string)
+}
+
+/// The words of a file of flags. What stands behind `#` is a remark; words may be quoted.
+fn flags(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for line in text.lines() {
+        let mut word = String::new();
+        let (mut quote, mut begun) = (None, false);
+        let mut signs = line.chars();
+        while let Some(c) = signs.next() {
+            match (quote, c) {
+                (Some(q), c) if c == q => quote = None,
+                (None, '#') if !begun => break,
+                (None, '"' | '\'') => (quote, begun) = (Some(c), true),
+                (Some('"') | None, '\\') => {
+                    begun = true;
+                    word.extend(signs.next());
+                }
+                (None, c) if c.is_ascii_whitespace() => {
+                    if begun {
+                        words.push(std::mem::take(&mut word));
+                    }
+                    begun = false;
+                }
+                (_, c) => {
+                    begun = true;
+                    word.push(c);
+                }
+            }
+        }
+        if begun {
+            words.push(word);
+        }
+    }
+    words
+}
+
+/// Says of native libraries that can't be loaded from memory: those that need another one that lies beside them.
+fn tell_of_libraries(files: &[Content]) {
+    for (library, needed) in tied(files) {
+        say(format_args!(
+            "purlin: {library} needs {needed}, which lies in the executable: the system won't find it there, so the library will not load"
+        ));
+    }
+}
+
+fn tied(files: &[Content]) -> Vec<(&str, &str)> {
+    let libraries: Vec<_> = files
+        .iter()
+        .filter(|f| f.bytes.starts_with(b"\x7fELF") && f.name.contains(".so"))
+        .collect();
+    let mut found = Vec::new();
+    for library in &libraries {
+        for other in libraries.iter().filter(|o| o.name != library.name) {
+            let name = other.name.rsplit('/').next().unwrap_or_default();
+            let word = [b"\0", name.as_bytes(), b"\0"].concat();
+            if library.bytes.windows(word.len()).any(|w| w == word) {
+                found.push((library.name.as_str(), other.name.as_str()));
+            }
+        }
+    }
+    found
+}
+
+/// Arguments of `build`, as the command line has them.
+pub fn no_option(option: &OsString) -> Failure {
+    let option = option.to_string_lossy();
+    Failure::new(USAGE, format!("purlin: build has no option '{option}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_flags() {
+        for (text, expected) in [
+            ("## remark\n+K true\n", &["+K", "true"][..]),
+            ("", &[]),
+            (
+                "-a 'b c' \"d \\\" e\" f\\ g",
+                &["-a", "b c", "d \" e", "f g"],
+            ),
+            ("-name a@b#c # rest", &["-name", "a@b#c"]),
+            ("-x ''", &["-x", ""]),
+        ] {
+            assert_eq!(flags(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn libraries_that_need_others() {
+        let file = |name: &str, rest: &[u8]| Content {
+            name: name.into(),
+            bytes: [b"\x7fELF", rest].concat(),
+            is_program: false,
+        };
+        let files = [
+            file("lib/a/priv/a.so", b"\0libb.so.1\0"),
+            file("lib/a/priv/libb.so.1", b""),
+            file("lib/a/priv/c.so", b"\0libc.so.6\0"),
+        ];
+        assert_eq!(tied(&files), [("lib/a/priv/a.so", "lib/a/priv/libb.so.1")]);
+    }
+}

@@ -1,0 +1,56 @@
+//! `build FILE|PROJECT -o OUT`: one executable with the runtime, the modules and all else that a program needs.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::erts::own_program;
+use crate::build::{pack, shown, stage};
+use crate::context::Context;
+use crate::failure::{Failure, SYSTEM, USAGE, reason};
+
+const USE: &str = "purlin build FILE|PROJECT -o OUT [--apps A,B]";
+
+pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
+    let wrong = |what: &str| Failure::new(USAGE, format!("purlin: build {what}: {USE}"));
+    let (mut input, mut out, mut apps) = (None, None, String::new());
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.to_str() {
+            Some("-o" | "--output") => {
+                out = Some(args.next().ok_or_else(|| wrong("-o needs a value"))?)
+            }
+            Some("--apps") => {
+                let value = args.next().ok_or_else(|| wrong("--apps needs a value"))?;
+                apps = value.to_string_lossy().into_owned();
+            }
+            _ if arg.as_bytes().starts_with(b"-") => return Err(stage::no_option(arg)),
+            _ if input.is_some() => return Err(wrong("takes one file or project")),
+            _ => input = Some(arg),
+        }
+    }
+    let input = input.ok_or_else(|| wrong("needs a file or a project"))?;
+    let out = PathBuf::from(out.ok_or_else(|| wrong("needs to know what to make"))?);
+    let system = |what: &str, e: &std::io::Error| {
+        Failure::new(SYSTEM, format!("purlin: cannot {what}: {}", reason(e)))
+    };
+    let program = own_program().map_err(|e| system("read Purlin's own executable", &e))?;
+    let (manifest, files) = stage::stage(context, Path::new(input), &apps)?;
+    let bytes = pack(program, &manifest, files);
+    // A program that runs goes on with the old file.
+    let folder = match out.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let fresh = folder.join(format!(".purlin-build-{}", std::process::id()));
+    let written = fs::write(&fresh, &bytes)
+        .and_then(|()| fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)))
+        .and_then(|()| fs::rename(&fresh, &out));
+    if let Err(e) = written {
+        let _ = fs::remove_file(&fresh);
+        return Err(system(&format!("write {}", shown(&out)), &e));
+    }
+    Ok(0)
+}

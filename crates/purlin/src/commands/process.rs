@@ -1,0 +1,61 @@
+//! What commands do with this process: write to its standard output, or turn it into another program.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, SYSTEM, reason};
+
+/// Writes data to standard output. Nobody need read all of it.
+pub fn print(text: &str) -> Result<u8, Failure> {
+    print_bytes(text.as_bytes())
+}
+
+/// As [`print`].
+pub fn print_bytes(bytes: &[u8]) -> Result<u8, Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::new(
+            SYSTEM,
+            format!("purlin: cannot write: {}", reason(&error)),
+        )),
+        _ => Ok(0),
+    }
+}
+
+/// Turns this process into `program`, which sees `name` as the one it was called by.
+pub fn become_program_named(
+    program: &Path,
+    name: &OsStr,
+    args: &[OsString],
+    environment: &[(OsString, OsString)],
+) -> Failure {
+    let mut command = Command::new(program);
+    command.arg0(name).args(args).env_clear();
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    let error = command.exec();
+    let code = if error.kind() == std::io::ErrorKind::NotFound {
+        NOT_FOUND
+    } else {
+        NOT_EXECUTABLE
+    };
+    Failure::new(
+        code,
+        format!(
+            "purlin: cannot run {}: {}",
+            program.display(),
+            reason(&error)
+        ),
+    )
+}
+
+/// Turns this process into `program`.
+pub fn become_program(
+    program: &Path,
+    args: &[OsString],
+    environment: &[(OsString, OsString)],
+) -> Failure {
+    become_program_named(program, program.as_os_str(), args, environment)
+}

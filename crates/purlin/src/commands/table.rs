@@ -1,0 +1,373 @@
+//! The table of commands. What dispatches, `purlin help`, the manual page and the completions of shells are made from it.
+
+use std::ffi::OsString;
+
+use purlin_diagnostics::explain::TOPICS;
+use purlin_runtime::options::flags::{FLAGS, OTHER_FLAGS};
+
+use super::{
+    bench, build, disasm, elixir, erl, erlc, erts, escript, exec, explain, help, measure, observe,
+    run, schedules,
+};
+use crate::context::Context;
+use crate::failure::Failure;
+
+pub struct CommandRow {
+    pub name: &'static str,
+    pub arguments: &'static str,
+    pub doc: &'static str,
+    /// Whether a link of this name to Purlin is this command.
+    pub stock: bool,
+    /// What follows the name on a command line, for those who complete it.
+    pub takes: Takes,
+    /// Options of the command's own; those of stock tools aren't listed.
+    pub options: &'static [OptionRow],
+    pub run: fn(&Context, &[OsString]) -> Result<u8, Failure>,
+}
+
+/// A name, what follows it (nothing, if empty) and what it does.
+pub struct OptionRow {
+    pub name: &'static str,
+    pub argument: &'static str,
+    pub doc: &'static str,
+}
+
+/// What a word behind a command may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// A file with one of these endings.
+    Files(&'static [&'static str]),
+    /// Another command line.
+    Command,
+    Folder,
+    /// The flags of `erl`.
+    Flags,
+    /// The number of a process, or a word for `explain`.
+    Explained,
+    Process,
+    /// A topic of `help`.
+    Topics,
+    Nothing,
+}
+
+const PROGRAMS: Takes = Takes::Files(&["exs", "ex", "erl", "escript", "beam"]);
+
+const fn option(name: &'static str, argument: &'static str, doc: &'static str) -> OptionRow {
+    OptionRow {
+        name,
+        argument,
+        doc,
+    }
+}
+
+const RUNS: OptionRow = option("--runs", "N", "runs of each that are kept (10)");
+const WARMUP: OptionRow = option("--warmup", "N", "rounds before them that are not (1)");
+const SHOW: OptionRow = option("--show", "", "what commands print goes to standard error");
+const ANY_STATUS: OptionRow = option("--any-status", "", "measure what fails, too");
+const JSON: OptionRow = option("--json", "", "the answer as JSON");
+const CSV: OptionRow = option("--csv", "", "a line for each run, with commas");
+
+pub static COMMANDS: &[CommandRow] = &[
+    CommandRow {
+        name: "run",
+        arguments: "FILE [ARGS]",
+        doc: "run a program: .exs .ex .erl .escript .beam",
+        stock: false,
+        takes: PROGRAMS,
+        options: &[],
+        run: run::run,
+    },
+    CommandRow {
+        name: "erl",
+        arguments: "[FLAGS]",
+        doc: "the Erlang shell and emulator",
+        stock: true,
+        takes: Takes::Flags,
+        options: &[],
+        run: erl::run,
+    },
+    CommandRow {
+        name: "erlc",
+        arguments: "[OPTIONS] FILES",
+        doc: "the Erlang compiler",
+        stock: true,
+        takes: Takes::Files(&["erl", "yrl", "xrl", "S", "core"]),
+        options: &[],
+        run: erlc::run,
+    },
+    CommandRow {
+        name: "escript",
+        arguments: "FILE [ARGS]",
+        doc: "run an Erlang script",
+        stock: true,
+        takes: Takes::Files(&[]),
+        options: &[],
+        run: escript::run,
+    },
+    CommandRow {
+        name: "elixir",
+        arguments: "[OPTIONS] FILE",
+        doc: "run Elixir scripts and code",
+        stock: false,
+        takes: Takes::Files(&["exs", "ex"]),
+        options: &[],
+        run: elixir::elixir,
+    },
+    CommandRow {
+        name: "elixirc",
+        arguments: "[OPTIONS] FILES",
+        doc: "the Elixir compiler",
+        stock: false,
+        takes: Takes::Files(&["ex"]),
+        options: &[],
+        run: elixir::elixirc,
+    },
+    CommandRow {
+        name: "iex",
+        arguments: "[OPTIONS]",
+        doc: "the Elixir shell",
+        stock: false,
+        takes: Takes::Files(&["exs", "ex"]),
+        options: &[],
+        run: elixir::iex,
+    },
+    CommandRow {
+        name: "mix",
+        arguments: "TASK",
+        doc: "the Elixir build tool",
+        stock: false,
+        takes: Takes::Files(&[]),
+        options: &[],
+        run: elixir::mix,
+    },
+    CommandRow {
+        name: "exec",
+        arguments: "-- COMMAND [ARGS]",
+        doc: "a command that finds Purlin as its erl, erlc, escript",
+        stock: false,
+        takes: Takes::Command,
+        options: &[],
+        run: exec::run,
+    },
+    CommandRow {
+        name: "erts",
+        arguments: "DIR",
+        doc: "a folder for include_erts of mix release and relx",
+        stock: false,
+        takes: Takes::Folder,
+        options: &[],
+        run: erts::run,
+    },
+    CommandRow {
+        name: "build",
+        arguments: "FILE|PROJECT -o OUT",
+        doc: "one executable with the program and all it needs",
+        stock: false,
+        takes: Takes::Files(&["exs", "ex", "erl", "escript", "beam"]),
+        options: &[
+            option("--output", "OUT", "the executable to make; -o for short"),
+            option(
+                "--apps",
+                "A,B",
+                "applications that the program names nowhere",
+            ),
+        ],
+        run: build::run,
+    },
+    CommandRow {
+        name: "disasm",
+        arguments: "FILE.beam",
+        doc: "show the code in a module file",
+        stock: false,
+        takes: Takes::Files(&["beam"]),
+        options: &[
+            option("--generic", "", "the instructions of the file"),
+            option("--specific", "", "what the interpreter runs"),
+        ],
+        run: disasm::run,
+    },
+    CommandRow {
+        name: "bench",
+        arguments: "FILE [ARGS]",
+        doc: "what a program takes, here and on stock in turn",
+        stock: false,
+        takes: PROGRAMS,
+        options: &[
+            option(
+                "--against",
+                "stock|DIR",
+                "run the file there too: the stock emulator, or that of another root",
+            ),
+            RUNS,
+            WARMUP,
+            SHOW,
+            ANY_STATUS,
+            JSON,
+            CSV,
+        ],
+        run: bench::run,
+    },
+    CommandRow {
+        name: "explain",
+        arguments: "PID [TOPIC] | run FILE",
+        doc: "where memory and copies come from, by line",
+        stock: false,
+        takes: Takes::Explained,
+        options: &[
+            option("--top", "N", "entries of each list (10; 1000 at most)"),
+            JSON,
+            option("--collapsed", "", "stacks as lines, for flame graphs"),
+            option("--speedscope", "", "a profile for Speedscope"),
+            option("--pprof", "", "a profile for pprof"),
+            option("--to", "FILE", "write there"),
+            option(
+                "--fail-if",
+                "'MEASURE > N'",
+                "status 3 if that is so; < too, and again and again",
+            ),
+        ],
+        run: explain::run,
+    },
+    CommandRow {
+        name: "schedules",
+        arguments: "-- COMMAND | show FILE",
+        doc: "run a program in other orders until it fails",
+        stock: false,
+        takes: Takes::Command,
+        options: &[
+            option("--seeds", "N", "schedules at most (1000)"),
+            option("--for", "SECONDS", "time at most"),
+            option("--seed", "N", "where numbers at random begin"),
+            option(
+                "--strategy",
+                "NAME",
+                "portfolio, flips, stalls, random:N, none",
+            ),
+            option(
+                "--stall",
+                "MS",
+                "the longest that a process may be late (100)",
+            ),
+            option("--jobs", "N", "runs at a time (1)"),
+            option("--to", "FILE", "where a failing schedule is written"),
+            JSON,
+            option("--strict", "", "fail if two runs of the base differ"),
+        ],
+        run: schedules::run,
+    },
+    CommandRow {
+        name: "replay",
+        arguments: "FILE",
+        doc: "repeat a run that failed, exactly",
+        stock: false,
+        takes: Takes::Files(&["psch"]),
+        options: &[option(
+            "--steps",
+            "",
+            "all operations of the run, on standard error",
+        )],
+        run: schedules::replay,
+    },
+    CommandRow {
+        name: "measure",
+        arguments: "-- COMMAND [-- COMMAND]",
+        doc: "what commands take: time, memory, energy",
+        stock: false,
+        takes: Takes::Command,
+        options: &[
+            RUNS,
+            WARMUP,
+            option(
+                "--name",
+                "TEXT",
+                "the name of the first command; again: of the next",
+            ),
+            option("--input", "FILE", "what each run reads"),
+            option(
+                "--separator",
+                "WORD",
+                "stands between commands in the place of --",
+            ),
+            SHOW,
+            ANY_STATUS,
+            JSON,
+            CSV,
+        ],
+        run: measure::run,
+    },
+    CommandRow {
+        name: "observe",
+        arguments: "[PID]",
+        doc: "a page in the browser about a running program",
+        stock: false,
+        takes: Takes::Process,
+        options: &[
+            option("--port", "N", "the port that the page is served on"),
+            option("--no-open", "", "don't open a browser"),
+        ],
+        run: observe::run,
+    },
+    CommandRow {
+        name: "help",
+        arguments: "[TOPIC]",
+        doc: "this text, a command's options, the flags of erl",
+        stock: false,
+        takes: Takes::Topics,
+        options: &[],
+        run: help::help,
+    },
+    CommandRow {
+        name: "version",
+        arguments: "",
+        doc: "version of Purlin, and of the OTP it would use",
+        stock: false,
+        takes: Takes::Nothing,
+        options: &[],
+        run: help::version,
+    },
+];
+
+/// Options before the command.
+pub static GLOBAL: &[OptionRow] = &[
+    option("--otp-root", "DIR", "the OTP installation to use"),
+    option("-h, --help", "", "this text"),
+    option("-V, --version", "", "versions"),
+];
+
+/// Variables that are looked at, and what they say.
+pub static ENVIRONMENT: &[(&str, &str)] = &[
+    (
+        "PURLIN_OTP_ROOT",
+        "like --otp-root, which comes before it; without either, the erl on PATH decides, and after it /usr/lib/erlang",
+    ),
+    (
+        "PURLIN_EXEC=strict",
+        "exec fails if the command started an emulator that is not Purlin",
+    ),
+    ("PURLIN_EXEC=quiet", "exec doesn't look for one"),
+    (
+        "ERL_AFLAGS ERL_FLAGS ERL_ZFLAGS",
+        "flags for erl, before and after those given",
+    ),
+];
+
+/// Words that `explain` takes in the place of a process number.
+pub const EXPLAIN_WORDS: [&str; 4] = ["run", "exec", "show", "diff"];
+
+/// Names of the topics of `explain`.
+pub fn explain_topics() -> impl Iterator<Item = &'static str> {
+    TOPICS.iter().map(|topic| topic.name)
+}
+
+/// Flags of the emulator: name, argument, what it is for, whether the argument is a word of its own. In the order of their names.
+pub fn emulator_flags() -> Vec<(&'static str, &'static str, &'static str, bool)> {
+    let rows = FLAGS
+        .iter()
+        .map(|row| (row.name, row.argument, row.doc, row.takes_next));
+    let others = OTHER_FLAGS
+        .iter()
+        .map(|(name, argument, doc)| (*name, *argument, *doc, false));
+    let mut rows: Vec<_> = rows.chain(others).collect();
+    rows.sort_by_key(|(name, ..)| (name.to_lowercase(), *name));
+    rows
+}

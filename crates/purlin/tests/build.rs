@@ -1,0 +1,347 @@
+//! `purlin build`: one executable, which runs with nothing beside it.
+//!
+//! Skipped with a printed line where there is no stock `erl`.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PURLIN: &str = env!("CARGO_BIN_EXE_purlin");
+
+fn is_there(program: &str) -> bool {
+    let there = Command::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if !there {
+        println!("skipped: there is no {program}");
+    }
+    there
+}
+
+/// A directory of a test's own, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Scratch {
+        let dir = std::env::temp_dir().join(format!("purlin-built-{name}-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("makes a directory");
+        Scratch(dir)
+    }
+    fn file(&self, name: &str, text: &str) {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("has a parent")).expect("makes a directory");
+        fs::write(path, text).expect("writes a file");
+    }
+    fn build(&self, args: &[&str]) -> Output {
+        let output = Command::new(PURLIN)
+            .arg("build")
+            .args(args)
+            .current_dir(&self.0)
+            .output();
+        output.expect("runs")
+    }
+    fn built(&self, from: &str, to: &str) -> PathBuf {
+        let output = self.build(&[from, "-o", to]);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{from}");
+        self.0.join(to)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// With nothing in its environment, and no folder of its own.
+fn run(program: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(program)
+        .args(args)
+        .env_clear()
+        .current_dir("/proc")
+        .output()
+        .expect("starts");
+    essence(&output)
+}
+
+fn essence(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+const HELLO: &str = "-module(hello).
+-export([main/1]).
+main([\"fail\"]) -> error(told);
+main([\"status\", N]) -> halt(list_to_integer(N));
+main([\"wait\"]) -> io:format(\"ready~n\"), receive after infinity -> ok end;
+main([\"root\"]) ->
+    Root = code:root_dir(),
+    {ok, Names} = file:list_dir(Root),
+    {ok, F} = file:open(filename:join(Root, \"bin/purlin.boot\"), [read, binary, raw]),
+    {ok, <<131, _/binary>>} = file:read(F, 10),
+    {error, erofs} = file:open(filename:join(Root, \"bin/purlin.boot\"), [write, raw]),
+    {error, enoent} = file:read_file(filename:join(Root, \"none\")),
+    {error, enotdir} = file:list_dir(filename:join(Root, \"bin/purlin.boot\")),
+    io:format(\"~s ~p ~p~n\", [Root, lists:sort(Names), filelib:is_dir(filename:join(Root, \"lib\"))]);
+main([\"hash\"]) -> io:format(\"~p~n\", [byte_size(crypto:hash(sha256, <<>>))]);
+main(Args) -> io:format(\"hello ~p~n\", [Args]).
+";
+
+#[test]
+fn a_program_of_one_file() {
+    if !is_there("erl") {
+        return;
+    }
+    let scratch = Scratch::new("file");
+    scratch.file("hello.erl", HELLO);
+    let hello = scratch.built("hello.erl", "hello");
+    let nothing = String::new;
+    assert_eq!(
+        run(&hello, &["a", "-b", "+c", "--", "d e"]),
+        (
+            Some(0),
+            "hello [\"a\",\"-b\",\"+c\",\"--\",\"d e\"]\n".into(),
+            nothing()
+        )
+    );
+    assert_eq!(
+        run(&hello, &["status", "7"]),
+        (Some(7), nothing(), nothing())
+    );
+    let (status, _, said) = run(&hello, &["fail"]);
+    assert!(status == Some(1) && said.contains("told"), "{said}");
+    let (status, text, _) = run(&hello, &["root"]);
+    assert_eq!(status, Some(0));
+    assert!(
+        text.starts_with("/proc/self/exe [\"bin\",\"erts-") && text.ends_with(" true\n"),
+        "{text}"
+    );
+    let (_, text, _) = run(&hello, &["--purlin-version"]);
+    let made = format!("hello 0 (purlin {}, Erlang/OTP ", env!("CARGO_PKG_VERSION"));
+    assert!(text.starts_with(&made), "{text}");
+    // The same bytes from the same input.
+    let again = scratch.built("hello.erl", "again");
+    assert!(fs::read(&hello).expect("is read") == fs::read(&again).expect("is read"));
+}
+
+/// A signal ends it as it ends a node.
+#[test]
+fn signals() {
+    if !is_there("erl") {
+        return;
+    }
+    let scratch = Scratch::new("signals");
+    scratch.file("hello.erl", HELLO);
+    let hello = scratch.built("hello.erl", "hello");
+    let mut child = Command::new(&hello)
+        .arg("wait")
+        .env_clear()
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut out = std::io::BufReader::new(child.stdout.take().expect("is a pipe"));
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut out, &mut line).expect("is read");
+    assert_eq!(line, "ready\n");
+    // SAFETY: a child of this process that hasn't been waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    let end = Instant::now() + Duration::from_secs(30);
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("is waited for") {
+            break status;
+        }
+        assert!(Instant::now() < end, "it goes on");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(status.code(), Some(0));
+}
+
+/// In a root that has a C library and nothing else: no OTP, no shell, no `/proc`, no folder to write to.
+#[test]
+fn in_an_empty_root() {
+    if !is_there("erl") || !is_there("chroot") || !is_there("ldd") {
+        return;
+    }
+    // SAFETY: no arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        println!("skipped: only root may change the root");
+        return;
+    }
+    let scratch = Scratch::new("root");
+    scratch.file("hello.erl", HELLO);
+    fs::create_dir(scratch.0.join("root")).expect("is made");
+    scratch.built("hello.erl", "root/hello");
+    let root = scratch.0.join("root");
+    let libraries = Command::new("ldd")
+        .arg(root.join("hello"))
+        .output()
+        .expect("runs");
+    for word in String::from_utf8_lossy(&libraries.stdout).split_ascii_whitespace() {
+        if let Some(inside) = word.strip_prefix('/') {
+            let to = root.join(inside);
+            fs::create_dir_all(to.parent().expect("has a parent")).expect("makes a directory");
+            fs::copy(word, to).expect("copies a library");
+        }
+    }
+    let chroot = Command::new("sh")
+        .args(["-c", "command -v chroot"])
+        .output()
+        .expect("runs");
+    let chroot = String::from_utf8_lossy(&chroot.stdout).trim().to_string();
+    let output = Command::new(chroot)
+        .arg(&root)
+        .args(["/hello", "here"])
+        .env_clear()
+        .output()
+        .expect("runs");
+    let (status, text, said) = essence(&output);
+    assert_eq!(
+        (status, text.as_str()),
+        (Some(0), "hello [\"here\"]\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn escripts_and_elixir() {
+    if !is_there("erl") {
+        return;
+    }
+    let scratch = Scratch::new("scripts");
+    scratch.file(
+        "tool",
+        "#!/usr/bin/env escript\n%%! +sbwt none\nmain([\"fail\"]) -> error(told);\nmain(A) -> io:format(\"~p~n\", [A]).\n",
+    );
+    let tool = scratch.built("tool", "tool_built");
+    assert_eq!(
+        run(&tool, &["x"]),
+        (Some(0), "[\"x\"]\n".into(), String::new())
+    );
+    assert_eq!(run(&tool, &["fail"]).0, Some(127));
+    if !is_there("elixir") {
+        return;
+    }
+    scratch.file(
+        "a.ex",
+        "defmodule A do\n  def main(args), do: IO.puts(\"héllo #{inspect(args)} #{inspect(System.argv())}\")\nend\n",
+    );
+    let a = scratch.built("a.ex", "a");
+    assert_eq!(
+        run(&a, &["u"]),
+        (Some(0), "héllo [\"u\"] [\"u\"]\n".into(), String::new())
+    );
+    scratch.file(
+        "s.exs",
+        "IO.inspect({:script, System.argv(), Enum.sum(1..4)})\nSystem.halt(3)\n",
+    );
+    let s = scratch.built("s.exs", "s");
+    assert_eq!(
+        run(&s, &["--x", "y"]),
+        (
+            Some(3),
+            "{:script, [\"--x\", \"y\"], 10}\n".into(),
+            String::new()
+        )
+    );
+}
+
+/// A release with configuration that is read at its start, files in `priv`, and a supervisor.
+#[test]
+fn a_mix_project() {
+    if !is_there("elixir") {
+        return;
+    }
+    let scratch = Scratch::new("mix");
+    scratch.file(
+        "p/mix.exs",
+        "defmodule P.MixProject do\n  use Mix.Project\n  def project, do: [app: :p, version: \"1.2.3\", elixir: \"~> 1.14\"]\n  def application, do: [mod: {P, []}, extra_applications: [:logger]]\nend\n",
+    );
+    scratch.file(
+        "p/lib/p.ex",
+        "defmodule P do\n  use Application\n  def start(_, _) do\n    IO.puts([File.read!(Application.app_dir(:p, \"priv/words\")), Application.get_env(:p, :told)])\n    spawn(fn -> Process.sleep(1000); System.stop(4) end)\n    Supervisor.start_link([], strategy: :one_for_one)\n  end\nend\n",
+    );
+    scratch.file("p/priv/words", "words ");
+    scratch.file("p/config/config.exs", "import Config\n");
+    scratch.file(
+        "p/config/runtime.exs",
+        "import Config\nconfig :p, told: System.get_env(\"TOLD\", \"nothing\")\n",
+    );
+    let output = scratch.build(&["p", "-o", "p_built"]);
+    assert!(output.status.success(), "{output:?}");
+    let built = scratch.0.join("p_built");
+    let output = Command::new(&built)
+        .env_clear()
+        .env("TOLD", "something")
+        .current_dir("/proc")
+        .output()
+        .expect("starts");
+    assert_eq!(
+        essence(&output),
+        (Some(4), "words something\n".into(), String::new())
+    );
+    assert!(
+        run(&built, &["--purlin-version"])
+            .1
+            .starts_with("p 1.2.3 (")
+    );
+}
+
+#[test]
+fn what_cannot_be_built_is_told() {
+    let scratch = Scratch::new("wrong");
+    scratch.file("a.txt", "");
+    scratch.file("empty/x", "");
+    for (args, status, said) in [
+        (&["--x"][..], 2, "purlin: build has no option '--x'"),
+        (&[], 2, "purlin: build needs a file or a project: "),
+        (&["a.erl"], 2, "purlin: build needs to know what to make: "),
+        (
+            &["a.erl", "b.erl", "-o", "x"],
+            2,
+            "purlin: build takes one file or project: ",
+        ),
+        (
+            &["none.erl", "-o", "x"],
+            66,
+            "purlin: cannot read none.erl: No such file or directory",
+        ),
+        (&["a.txt", "-o", "x"], 2, "purlin: cannot tell what "),
+        (&["empty", "-o", "x"], 2, "purlin: "),
+    ] {
+        let (code, out, error) = essence(&scratch.build(args));
+        assert_eq!(
+            (code, out.as_str()),
+            (Some(status), ""),
+            "{args:?}: {error}"
+        );
+        assert!(error.starts_with(said), "{args:?}: {error}");
+        assert!(!scratch.0.join("x").exists());
+    }
+    // What an executable has is damaged: it says so and ends.
+    if is_there("erl") {
+        scratch.file("hello.erl", HELLO);
+        let hello = scratch.built("hello.erl", "hello");
+        let mut bytes = fs::read(&hello).expect("is read");
+        let at = bytes.len() - 40;
+        bytes[at] ^= 0xff;
+        fs::write(scratch.0.join("damaged"), &bytes).expect("is written");
+        fs::set_permissions(
+            scratch.0.join("damaged"),
+            fs::metadata(&hello).expect("is there").permissions(),
+        )
+        .expect("is made executable");
+        let (code, out, error) = run(&scratch.0.join("damaged"), &[]);
+        assert!(
+            code == Some(66) && out.is_empty() && error.contains("damaged"),
+            "{code:?} {error}"
+        );
+    }
+}

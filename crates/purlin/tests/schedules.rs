@@ -1,0 +1,173 @@
+//! `purlin schedules` finds races in the programs of `tests/schedules`, repeats them, and finds none in their twins.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn purlin() -> PathBuf {
+    std::env::var_os("PURLIN").map_or_else(|| env!("CARGO_BIN_EXE_purlin").into(), PathBuf::from)
+}
+
+fn programs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/schedules")
+}
+
+fn run(args: &[&str]) -> Output {
+    Command::new(purlin())
+        .args(args)
+        .current_dir(programs())
+        .output()
+        .expect("runs")
+}
+
+fn text(o: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&o.stdout),
+        String::from_utf8_lossy(&o.stderr)
+    )
+}
+
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> File {
+        let name = format!("purlin-{}-{name}.psch", std::process::id());
+        File(std::env::temp_dir().join(name))
+    }
+    fn path(&self) -> &str {
+        self.0.to_str().expect("text")
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The race is found, cut down to one deviation, and repeated; where it fails stands in the story.
+fn found(program: &str, line: &str) {
+    let file = File::new(program);
+    let source = format!("{program}.erl");
+    let o = run(&[
+        "schedules",
+        "--seed",
+        "1",
+        "--to",
+        file.path(),
+        "--",
+        "run",
+        &source,
+    ]);
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(1), "{t}");
+    assert!(t.contains("to 1. Again: purlin replay"), "{t}");
+    assert!(t.contains(line), "{t}");
+    for _ in 0..2 {
+        let o = run(&["replay", file.path()]);
+        assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+        assert!(text(&o).contains("as recorded"), "{}", text(&o));
+    }
+    let o = run(&["schedules", "show", file.path()]);
+    assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+    assert!(text(&o).contains(line), "{}", text(&o));
+}
+
+fn none(program: &str) {
+    let source = format!("{program}.erl");
+    let o = run(&[
+        "schedules",
+        "--seed",
+        "1",
+        "--seeds",
+        "60",
+        "--",
+        "run",
+        &source,
+    ]);
+    assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+    assert!(text(&o).contains("none failed"), "{}", text(&o));
+}
+
+#[test]
+fn a_look_before_an_insert() {
+    found("once_race", "once_race.erl:");
+    none("once_right");
+}
+
+#[test]
+fn a_table_that_comes_too_late() {
+    found("ready_race", "ready_race.erl:");
+    none("ready_right");
+}
+
+#[test]
+fn a_lost_update() {
+    found("lost_race", "lost_race.erl:");
+    none("lost_right");
+}
+
+#[test]
+fn an_answer_that_comes_too_late() {
+    found("late_race", "is late by");
+    none("late_right");
+}
+
+#[test]
+fn a_monitor_after_the_end() {
+    found("gone_race", "gone_race.erl:");
+    none("gone_right");
+}
+
+#[test]
+fn a_deadlock_is_told() {
+    let file = File::new("stuck");
+    let o = run(&[
+        "schedules",
+        "--seed",
+        "1",
+        "--to",
+        file.path(),
+        "--",
+        "run",
+        "stuck_race.erl",
+    ]);
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(1), "{t}");
+    assert!(t.contains("deadlock"), "{t}");
+    assert!(t.contains("stuck_race:with/2"), "{t}");
+    none("stuck_right");
+}
+
+#[test]
+fn wrong_words_are_refused() {
+    for (args, status) in [
+        (vec!["schedules"], 2),
+        (
+            vec!["schedules", "--seeds", "x", "--", "run", "once_race.erl"],
+            2,
+        ),
+        (
+            vec![
+                "schedules",
+                "--strategy",
+                "luck",
+                "--",
+                "run",
+                "once_race.erl",
+            ],
+            2,
+        ),
+        (
+            vec!["schedules", "--no-such", "--", "run", "once_race.erl"],
+            2,
+        ),
+        (vec!["replay", "no-such-file"], 66),
+        (vec!["replay", "once_race.erl"], 66),
+        (vec!["schedules", "show", "once_race.erl"], 66),
+    ] {
+        let o = run(&args);
+        assert_eq!(o.status.code(), Some(status), "{args:?}: {}", text(&o));
+        assert!(text(&o).starts_with("purlin: "), "{args:?}: {}", text(&o));
+    }
+}

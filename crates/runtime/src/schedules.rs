@@ -1,0 +1,129 @@
+//! The start of an emulator whose schedules are chosen: what `purlin schedules` and `purlin replay` ask for.
+
+use crate::options::EmulatorOptions;
+use purlin_kernel::choice::fork::{self, Replay, Search};
+pub use purlin_kernel::choice::fork::{Recorded, read, told};
+use purlin_kernel::choice::plan::Strategy;
+use purlin_kernel::choice::{self, report};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The variable of the environment that says what is asked for: lines of a key and a value. Programs don't see it.
+pub const VARIABLE: &str = "PURLIN_SCHEDULES";
+
+/// Whether a variable of the environment is for the runtime alone.
+pub(crate) fn takes(variable: &(OsString, OsString)) -> bool {
+    variable.0 == VARIABLE
+}
+
+enum Asked {
+    Search(Search),
+    Replay(Replay),
+}
+
+/// What is asked for: `None` where nothing is.
+pub(crate) struct Request {
+    asked: Asked,
+    started: i64,
+    libraries: Vec<PathBuf>,
+}
+
+fn strategy(word: &str) -> Option<Strategy> {
+    Some(match word.split_once(':') {
+        Some(("pct" | "random" | "delays" | "pos" | "surw", n)) => {
+            Strategy::Random(n.parse().ok()?)
+        }
+        None => match word {
+            "portfolio" => Strategy::Portfolio,
+            "flips" => Strategy::Flips,
+            "stalls" => Strategy::Stalls,
+            "random" => Strategy::Random(2),
+            "none" => Strategy::Base,
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// Whether there is a strategy of that name.
+pub fn is_strategy(word: &str) -> bool {
+    strategy(word).is_some()
+}
+
+/// Reads what is asked for, and puts the mode on. Called before anything else of the runtime.
+pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
+    let text = std::env::var(VARIABLE).ok()?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos() as i64);
+    let mut search = Search {
+        schedules: 1000,
+        time: None,
+        seed: now as u64 / 1000 % 100_000,
+        strategy: Strategy::Portfolio,
+        stall: 100_000_000,
+        jobs: 1,
+        to: None,
+        json: false,
+        strict: false,
+        command: Vec::new(),
+        release: o.otp.release,
+    };
+    let mut started = now;
+    let mut replay = None;
+    let mut steps = false;
+    let mut libraries = vec![o.otp.root.join("lib")];
+    for line in text.lines() {
+        let (key, value) = line.split_once(' ').unwrap_or((line, ""));
+        match key {
+            "schedules" => search.schedules = value.parse().unwrap_or(search.schedules),
+            "milliseconds" => search.time = value.parse().ok().map(Duration::from_millis),
+            "seed" => search.seed = value.parse().unwrap_or(search.seed),
+            "strategy" => search.strategy = strategy(value).unwrap_or(search.strategy),
+            "stall" => search.stall = value.parse().unwrap_or(100) * 1_000_000,
+            "jobs" => search.jobs = value.parse().unwrap_or(1),
+            "to" => search.to = Some(PathBuf::from(value)),
+            "json" => search.json = true,
+            "strict" => search.strict = true,
+            "argument" => search.command.push(value.to_owned()),
+            "library" => libraries.push(PathBuf::from(value)),
+            "steps" => steps = true,
+            "replay" => {
+                let read = std::fs::read_to_string(value);
+                match read.ok().as_deref().and_then(fork::read) {
+                    Some(r) => {
+                        started = r.started;
+                        replay = Some(r.replay);
+                    }
+                    None => {
+                        eprintln!("purlin: {value}: not a file of a schedule");
+                        std::process::exit(66);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    purlin_term::background_free::at_once();
+    choice::begin(started);
+    let asked = match replay {
+        Some(r) => Asked::Replay(Replay { steps, ..r }),
+        None => Asked::Search(search),
+    };
+    Some(Request {
+        asked,
+        started,
+        libraries,
+    })
+}
+
+/// Goes on in a run of the program; the search itself ends with the emulator.
+pub(crate) fn go(r: Request) {
+    debug_assert!(purlin_kernel::os::single::started() == r.started);
+    report::set_libraries(&r.libraries);
+    match r.asked {
+        Asked::Search(s) => fork::search(&s),
+        Asked::Replay(p) => fork::replay(p),
+    }
+}

@@ -1,0 +1,67 @@
+#!/bin/sh
+# The image of the Containerfile's second stage, as an OCI layout in target/image, made without a daemon, a registry or a builder:
+# the files by scripts/image_root.sh, the rest by umoci. It is then unpacked in a fresh folder and started there: Erlang, TLS, the
+# compiler, as another user, with the root read-only. What there is beside OTP may take MOST_MB (30).
+set -eu
+cd "$(dirname "$0")/.."
+here=$PWD
+[ "$(id -u)" = 0 ] || { echo "files of an image have owners: run this as root" >&2; exit 1; }
+out=$here/target/image
+most=${MOST_MB:-30}
+need=""
+for p in umoci:umoci readelf:binutils curl:curl; do command -v "${p%%:*}" >/dev/null 2>&1 || need="$need ${p##*:}"; done
+if [ -n "$need" ]; then
+  apt-get update -qq >&2
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $need >/dev/null
+fi
+[ -x "${PURLIN:-target/release/purlin}" ] || cargo build --release
+work=$(mktemp -d)
+trap 'umount "$work/run/rootfs/proc" "$work/run/rootfs/dev" "$work/run/rootfs" 2>/dev/null || :; rm -rf --one-file-system "$work"' EXIT
+sh scripts/image_root.sh "$work/files"
+rm -rf "$out"
+umoci init --layout "$out"
+umoci new --image "$out:latest"
+umoci unpack --image "$out:latest" "$work/bundle"
+cp -a "$work/files/." "$work/bundle/rootfs/"
+umoci repack --image "$out:latest" "$work/bundle"
+set --
+for variable in PATH=/usr/sbin:/usr/bin LANG=C.UTF-8; do set -- "$@" --config.env "$variable"; done
+umoci config --image "$out:latest" "$@" --config.workingdir /app --config.user 1000 --config.cmd purlin --config.cmd erl \
+  --architecture "$(dpkg --print-architecture)" --os linux
+
+total=$(du -sk --apparent-size "$work/files" | cut -f1)
+otp=$(du -sk --apparent-size "$work/files/usr/lib/erlang" | cut -f1)
+packed=$(du -sk "$out" | cut -f1)
+beside=$(((total - otp) / 1024))
+echo "image: $((total / 1024)) MiB, of which OTP $((otp / 1024)) MiB; beside OTP $beside MiB; packed $((packed / 1024)) MiB"
+
+umoci unpack --image "$out:latest" "$work/run"
+root=$work/run/rootfs
+mount --bind "$root" "$root"
+mkdir -p "$root/proc" "$root/dev"
+mount -t proc proc "$root/proc"
+mount --bind /dev "$root/dev"
+mount -o remount,bind,ro "$root"
+status=0
+is() { # name, expected, command...
+  name=$1 expected=$2
+  shift 2
+  got=$(env -i PATH=/usr/sbin:/usr/bin LANG=C.UTF-8 HOME=/app chroot --userspec=1000:1000 "$root" "$@" 2>&1) || :
+  if [ "$got" = "$expected" ]; then echo "ok: $name"; else echo "FAILED: $name: $got"; status=1; fi
+}
+is "Purlin runs" true erl -noshell -eval 'io:format("~p",[erlang:function_exported(purlin,sharing,0)]),halt().'
+is "as the user of the image" 1000 sh -c 'id -u'
+is "the root is read-only" enoent erl -noshell -eval 'io:format("~p",[element(2,file:read_file("/nothing"))]),halt().'
+is "crypto and ssl" ok erl -noshell -eval '{ok,_}=application:ensure_all_started(ssl),<<_:256>> =crypto:hash(sha256,"a"),io:format("ok"),halt().'
+is "the compiler" "{ok,m}" erl -noshell -eval '{ok,m,B}=compile:forms([{attribute,1,module,m}]),{module,m}=code:load_binary(m,"m",B),io:format("~p",[{ok,m}]),halt().'
+is "an exit status" 7 sh -c 'erl -noshell -eval "halt(7)."; echo $?'
+is "nodes" n@localhost erl -sname n@localhost -setcookie c -noshell -eval 'io:format("~p",[node()]),halt().'
+# The port mapper that the node has started, which lives in that root.
+for p in /proc/[0-9]*; do
+  [ "$(readlink "$p/root" 2>/dev/null)" != "$root" ] || kill "${p#/proc/}" || :
+done
+if [ "$beside" -gt "$most" ]; then
+  echo "FAILED: beside OTP there are $beside MiB; $most is the most"
+  status=1
+fi
+exit $status

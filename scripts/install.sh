@@ -1,0 +1,45 @@
+#!/bin/sh
+# Installs Purlin, or takes it away: scripts/install.sh [--uninstall]. PREFIX (/usr/local) is where it goes; DESTDIR stands before
+# that, for those who make packages. The program is stripped; the manual page and the completions are what it says itself.
+# PURLIN names the program to install (target/release/purlin). CROSS: a Purlin that runs here, where that one doesn't.
+set -eu
+cd "$(dirname "$0")/.."
+prefix=${PREFIX:-/usr/local}
+to=${DESTDIR:-}$prefix
+program=${PURLIN:-target/release/purlin}
+runs=${CROSS:-$program}
+bash=$to/share/bash-completion/completions/purlin
+zsh=$to/share/zsh/${ZSH_FOLDER:-site-functions}/_purlin
+fish=$to/share/fish/vendor_completions.d/purlin.fish
+manual=$to/share/man/man1/purlin.1
+texts=$to/share/doc/purlin
+if [ "${1:-}" = --uninstall ]; then
+  rm -f "$to/bin/purlin" "$bash" "$zsh" "$fish" "$manual" "$manual.gz"
+  rm -rf "$texts"
+  # Folders go if nobody else has anything in them.
+  for file in "$bash" "$zsh" "$fish" "$manual" "$texts" "$to/bin/purlin"; do
+    dir=$(dirname "$file")
+    while [ "$dir" != "${DESTDIR:-}" ] && [ "$dir" != "$prefix" ] && [ "$dir" != / ] && [ "$dir" != . ]; do
+      rmdir "$dir" 2>/dev/null || break
+      dir=$(dirname "$dir")
+    done
+  done
+  exit 0
+fi
+[ -x "$program" ] || { echo "$program is not there: build it first (make)" >&2; exit 1; }
+command -v strip >/dev/null || { echo "strip is missing: install binutils" >&2; exit 1; }
+umask 022
+mkdir -p "$to/bin" "$texts" "$(dirname "$bash")" "$(dirname "$zsh")" "$(dirname "$fish")" "$(dirname "$manual")"
+# Beside the old one and then in its place, so that nodes which run go on with theirs.
+"${STRIP:-strip}" --strip-all -o "$to/bin/.purlin-$$" "$program"
+chmod 755 "$to/bin/.purlin-$$"
+mv -f "$to/bin/.purlin-$$" "$to/bin/purlin"
+"$runs" help man >"$manual"
+"$runs" help bash >"$bash"
+"$runs" help zsh >"$zsh"
+"$runs" help fish >"$fish"
+cp README.md COMPATIBILITY.md CHANGELOG.md LICENSE "$texts"
+mkdir -p "$texts/docs"
+cp docs/* "$texts/docs"
+chmod -R u+rwX,go+rX "$texts"
+echo "$to/bin/purlin"
