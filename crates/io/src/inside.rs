@@ -91,12 +91,10 @@ fn below<'a>(files: &'a [Inside], name: &[u8]) -> &'a [Inside] {
     if name.is_empty() {
         return files;
     }
-    let mut first = name.to_vec();
-    first.push(b'/');
-    let from = place(files, &first);
+    let from = place(files, &[name, b"/"].concat());
     // The sign after the slash comes after all that goes on with one.
-    *first.last_mut().expect("has a slash") = b'/' + 1;
-    &files[from..place(files, &first).max(from)]
+    let to = place(files, &[name, &[b'/' + 1]].concat());
+    &files[from..to.max(from)]
 }
 
 /// The names in a folder, without doubles.
