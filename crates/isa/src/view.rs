@@ -4,7 +4,7 @@
 //! All follows from the words and the rows: nobody has to keep it. Registers are sets of bits, as wide as the function needs.
 
 use crate::codec::{Instruction, Members, Operands, Value};
-use crate::contract::{Stack, Xs};
+use crate::contract::{PartArg, Stack, Xs};
 use crate::ops::{Kind, NO_LIVE, Op, Role, SpecOp};
 use crate::types::{Fact, Type};
 
@@ -292,10 +292,10 @@ impl<'a> FunctionView<'a> {
         }
         let members = op.instruction.members();
         let parts: Vec<(Op, Operands)> = op.instruction.parts().collect();
-        for (k, (part, operands)) in parts.iter().enumerate().rev() {
+        for (part_index, (part, operands)) in parts.iter().enumerate().rev() {
             let row = part.row();
             let c = &row.contract;
-            let listed = members.as_ref().filter(|_| k + 1 == parts.len());
+            let listed = members.as_ref().filter(|_| part_index + 1 == parts.len());
             let (x, y) = set.split_at_mut(wx);
             // What is written, or lost.
             for v in written(row, operands) {
@@ -369,8 +369,15 @@ impl<'a> FunctionView<'a> {
             // What a collection looks at has to hold something.
             if let Some(k) = row.of_role(Role::Live) {
                 let n = operands[k].word() as usize;
+                // One that is about right counts what the op has written by then.
+                let parts = op.instruction.row().contract.parts;
+                let about = matches!(
+                    parts.get(part_index).map(|p| p.args[k]),
+                    Some(PartArg::About(_) | PartArg::AboutOperand(_))
+                );
+                let made = |k| about && written(row, operands).any(|v| v == Value::X(k as u32));
                 if n != NO_LIVE {
-                    (0..n).for_each(|k| add(x, k));
+                    (0..n).filter(|&k| !made(k)).for_each(|k| add(x, k));
                 }
             }
         }
