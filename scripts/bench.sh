@@ -20,7 +20,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 erlc -o "$dir" benches/programs/*.erl || exit 1
-modules="sequential ordinary idioms toolchain pieces processes sharing"
+modules="sequential ordinary idioms toolchain pieces processes sharing again"
 # Programs in Elixir, where it is installed; they need its libraries.
 libraries=$(elixir -e 'IO.puts(Path.dirname(:code.lib_dir(:elixir)))' 2>/dev/null)
 if [ -n "$libraries" ] && elixirc -o "$dir" examples/vgm/lib/vgm/*.ex benches/programs/*.ex >"$dir/err" 2>&1; then

@@ -80,6 +80,8 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "iolist",
             "map",
             "region",
+            "region_set",
+            "sent",
             "unused",
             "bits",
             "copy",
@@ -94,7 +96,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "block",
             "graph",
         ],
-        6,
+        7,
     ),
     (
         "loader",

@@ -168,18 +168,171 @@ fn bounded<const SHARE: bool>(t: Term, limit: usize) -> Option<usize> {
     (words <= limit).then_some(words)
 }
 
+/// The words that [`copy`] needs, counted as far as is asked for at a time. Where `apart` says so of a term, it counts nothing.
+pub struct Measure<F: Fn(Term) -> bool> {
+    words: usize,
+    todo: SmallVec<[Term; 32]>,
+    apart: F,
+}
+
+impl Measure<fn(Term) -> bool> {
+    /// Of all of `t`.
+    #[inline(always)]
+    pub fn of(t: Term) -> Measure<impl Fn(Term) -> bool> {
+        Measure::around(t, |_| false)
+    }
+}
+
+impl<F: Fn(Term) -> bool> Measure<F> {
+    /// Of `t` without the terms that are apart.
+    #[inline(always)]
+    pub fn around(t: Term, apart: F) -> Measure<F> {
+        let mut todo = SmallVec::new();
+        todo.push(t);
+        Measure {
+            words: 0,
+            todo,
+            apart,
+        }
+    }
+    /// All words, if they are at most `limit`: looks at little more than that many.
+    #[inline(always)]
+    pub fn within(&mut self, limit: usize) -> Option<usize> {
+        let mut words = self.words;
+        while let Some(mut t) = self.todo.pop() {
+            loop {
+                if stays::<true>(t) || (self.apart)(t) {
+                    break;
+                }
+                if words > limit {
+                    self.todo.push(t);
+                    self.words = words;
+                    return None;
+                }
+                if let Some((h, tl)) = t.as_cons() {
+                    words += 2;
+                    if !h.is_immed() {
+                        self.todo.push(h);
+                    }
+                    t = tl;
+                    continue;
+                }
+                let p = t.ptr();
+                // SAFETY: a boxed term in hand is well formed.
+                unsafe {
+                    match header_subtag((*p).raw()) {
+                        Subtag::SubBin | Subtag::MatchContext => words += bits_words::<true>(t),
+                        _ => {
+                            words += layout::object_words(p);
+                            let (a, b) = layout::term_range(p);
+                            for i in a..b {
+                                let e = *p.add(i);
+                                if !e.is_immed() {
+                                    self.todo.push(e);
+                                }
+                            }
+                        }
+                    }
+                }
+                break;
+            }
+        }
+        self.words = words;
+        (words <= limit).then_some(words)
+    }
+}
+
+/// A copy of `t` as by [`copy`], in which `stand_in` says what stands for some terms: that is neither copied nor held.
+pub fn copy_around<A: Alloc + ?Sized>(
+    t: Term,
+    to: &mut A,
+    stand_in: impl Fn(Term) -> Option<Term>,
+) -> Term {
+    copy_in::<true, A>(t, to, stand_in)
+}
+
+/// Looks through the parts of a term for those that are worth a question, level by level: what is behind tuples, closures, maps
+/// and lists of few elements.
+pub struct Levels {
+    found: SmallVec<[Term; 32]>,
+    next: usize,
+}
+
+/// Elements of a list that is looked into, of a tuple, map or closure.
+const FEW_CELLS: usize = 8;
+const FEW_ELEMENTS: usize = 33;
+
+impl Levels {
+    /// Begins with `t` itself.
+    #[inline]
+    pub fn of(t: Term) -> Levels {
+        let mut found = SmallVec::new();
+        found.push(t);
+        Levels { found, next: 0 }
+    }
+    /// The next of the first `most` parts.
+    #[inline]
+    pub fn next(&mut self, most: usize) -> Option<Term> {
+        if self.next >= most {
+            return None;
+        }
+        let t = *self.found.get(self.next)?;
+        self.next += 1;
+        Some(t)
+    }
+    /// Has the parts of `t`, the last that was given, come after all that are known.
+    #[inline]
+    pub fn look_into(&mut self, t: Term) {
+        if t.is_list_ptr() {
+            let before = self.found.len();
+            let mut l = t;
+            for _ in 0..FEW_CELLS {
+                let Some((h, tl)) = l.as_cons() else { return };
+                if !is_shared(h) {
+                    self.found.push(h);
+                }
+                l = tl;
+                if is_shared(l) {
+                    return;
+                }
+            }
+            self.found.truncate(before);
+            return;
+        }
+        let p = t.ptr();
+        // SAFETY: a boxed term in hand is well formed.
+        unsafe {
+            match header_subtag((*p).raw()) {
+                Subtag::Tuple | Subtag::Fun | Subtag::Record => {}
+                Subtag::Map if layout::map_kind((*p).raw()) == layout::MAP_FLAT => {}
+                _ => return,
+            }
+            let (a, b) = layout::term_range(p);
+            if b.saturating_sub(a) <= FEW_ELEMENTS {
+                let elements = (a..b).map(|i| *p.add(i));
+                self.found.extend(elements.filter(|&e| !is_shared(e)));
+            }
+        }
+    }
+}
+
 /// A copy of `t` made in `to`. Regions are referred to, not copied; `to` holds those that are counted.
 pub fn copy<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
-    copy_in::<true, A>(t, to)
+    copy_in::<true, A>(t, to, |_| None)
 }
 
 /// A copy of `t` made in `to` that refers to no region: what lies in one is copied too. For terms kept where nobody
 /// holds regions, or longer than literals may live. The first object made is the root's.
 pub fn copy_whole<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
-    copy_in::<false, A>(t, to)
+    copy_in::<false, A>(t, to, |_| None)
 }
 
-fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
+#[inline(always)]
+fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(
+    t: Term,
+    to: &mut A,
+    stand_in: impl Fn(Term) -> Option<Term>,
+) -> Term {
     let mut root = t;
     if stays::<SHARE>(t) {
         hold(t, to);
@@ -199,6 +352,10 @@ fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
                 if stays::<SHARE>(t) {
                     hold(t, to);
                     *slot = t;
+                    break;
+                }
+                if let Some(s) = stand_in(t) {
+                    *slot = s;
                     break;
                 }
                 if let Some((h, tl)) = t.as_cons() {
@@ -481,7 +638,7 @@ const PART_WIDTH: usize = 8;
 /// levels of them) is made anew in `to`, and `f` says what stands for each of the parts, once, in an order that depends on `t` only.
 /// The results of `f` are put there as they are: nothing is copied or held.
 pub fn parts<A: Alloc>(t: Term, to: &mut A, f: &mut dyn FnMut(Term) -> Term) -> Term {
-    let mut p = Parts {
+    let mut p = Rebuilt {
         to,
         f,
         left: PARTS,
@@ -490,7 +647,7 @@ pub fn parts<A: Alloc>(t: Term, to: &mut A, f: &mut dyn FnMut(Term) -> Term) -> 
     p.at(t, PART_LEVELS)
 }
 
-struct Parts<'a, A> {
+struct Rebuilt<'a, A> {
     to: &'a mut A,
     f: &'a mut dyn FnMut(Term) -> Term,
     left: usize,
@@ -498,7 +655,7 @@ struct Parts<'a, A> {
     done: SmallVec<[(Term, Term); 16]>,
 }
 
-impl<A: Alloc> Parts<'_, A> {
+impl<A: Alloc> Rebuilt<'_, A> {
     fn at(&mut self, t: Term, levels: usize) -> Term {
         if t.is_immed() {
             return t;

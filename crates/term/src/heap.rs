@@ -23,6 +23,7 @@ use crate::frag::Fragment;
 use crate::gc::Runs;
 use crate::off_heap::OffHeap;
 use crate::region::{self, Region, RegionSet};
+use crate::sent::Sent;
 use crate::word::Term;
 
 /// The expanded heap of a process that runs (or is being collected). While a process waits, its control block holds
@@ -65,7 +66,7 @@ pub struct Heap {
     pub stack_reserve: usize,
     /// The young block is part of the process's control cell: the collector leaves it and does not free it.
     pub inline_block: bool,
-    /// Terms of this heap that were copied to regions.
+    /// Terms of this heap that were copied to regions, and those of which a second copy would be one too many.
     pub sent: Option<Box<Sent>>,
     /// Bytes of regions that came since the last collection, and that were held after the last full sweep: large
     /// messages press for a collection as large heaps do.
@@ -103,44 +104,8 @@ pub struct Heap {
     pub room: u8,
 }
 
-/// Terms that a heap sent, and where they lie in regions: the same term sent again costs nothing, and collections turn
-/// references to the term into references to the region.
-#[derive(Default)]
-pub struct Sent {
-    pub(crate) entries: Vec<SentTerm>,
-    /// Numbers messages with something in them that was put in a region.
-    message: u64,
-}
-
-impl Sent {
-    /// The terms, and where they lie in regions.
-    pub fn terms(&self) -> impl Iterator<Item = (Term, Term)> + '_ {
-        self.entries.iter().map(|e| (e.term, e.shared))
-    }
-}
-
-/// The parts of so many messages are remembered, those that were sent last: until its next collection the sender keeps their
-/// regions alive.
-const SENT_MESSAGES: u64 = 2;
-/// And so many parts at most.
-const SENT_TERMS: usize = 64;
-
-/// One of [`Sent`]; holds its region.
-pub(crate) struct SentTerm {
-    pub term: Term,
-    pub shared: Term,
-    region: &'static Region,
-    hits: u32,
-    /// The message that it was sent with last.
-    message: u64,
-}
-
-impl Drop for SentTerm {
-    fn drop(&mut self) {
-        // SAFETY: `shared` goes with it.
-        unsafe { self.region.release() };
-    }
-}
+/// The private copy of a smaller term that is sent again and again goes with the next collection, whenever that comes.
+const FORGET_ABOVE_WORDS: usize = 4096;
 
 // SAFETY: a heap belongs to one process, and a process is run by one thread at a time.
 unsafe impl Send for Heap {}
@@ -241,14 +206,15 @@ impl Heap {
             + ((self.old_htop as usize - self.old_heap as usize) >> 3)
             + self.frag_words
     }
+    /// What was sent not long ago, from now on at least.
+    #[inline]
+    pub fn sent_mut(&mut self) -> &mut Sent {
+        self.sent.get_or_insert_with(crate::sent::fresh)
+    }
     /// The copy in a region of the term `t` of this heap, if it was sent not long ago.
     pub fn sent_as(&mut self, t: Term) -> Option<Term> {
-        let s = self.sent.as_mut()?;
-        let e = s.entries.iter_mut().find(|e| e.term == t)?;
-        e.hits += 1;
-        e.message = s.message;
-        let (shared, again, words) = (e.shared, e.hits == 2, e.region.words);
-        if again && words >= self.all_words() / 4 {
+        let (shared, words) = self.sent.as_mut()?.again(t)?;
+        if words.is_some_and(|n| n >= FORGET_ABOVE_WORDS && n >= self.all_words() / 4) {
             // It lives on, and is sent again and again: let go of the copy that is private.
             self.forget_copy(t);
         }
@@ -256,8 +222,11 @@ impl Heap {
     }
     /// Whether [`Heap::sent_as`] knows the term.
     pub fn knows_sent(&self, t: Term) -> bool {
-        let s = self.sent.as_ref();
-        s.is_some_and(|s| s.entries.iter().any(|e| e.term == t))
+        self.sent.as_ref().is_some_and(|s| s.knows(t))
+    }
+    /// Whether it knows any.
+    pub fn knows_any_sent(&self) -> bool {
+        self.sent.as_ref().is_some_and(|s| s.terms().next().is_some())
     }
     /// Has a collection free the term `t`, which lies in a region too.
     pub fn forget_copy(&mut self, t: Term) {
@@ -278,25 +247,12 @@ impl Heap {
     /// `shared` equals `t`, which nobody will ever change.
     pub unsafe fn remember_sent(&mut self, t: Term, shared: Term, region: &'static Region) {
         debug_assert!(self.owns(t.ptr()));
-        let s = self.sent.get_or_insert_default();
-        let message = s.message;
-        s.entries.retain(|e| message - e.message < SENT_MESSAGES);
-        if s.entries.len() >= SENT_TERMS {
-            s.entries.remove(0);
-        }
-        region.retain();
-        s.entries.push(SentTerm {
-            term: t,
-            shared,
-            region,
-            hits: 0,
-            message,
-        });
+        self.sent_mut().remember(t, shared, region);
     }
     /// Terms that are remembered from now on belong to another message.
     pub fn next_message(&mut self) {
         if let Some(s) = self.sent.as_mut() {
-            s.message += 1;
+            s.next_message();
         }
     }
     /// Free words between heap and stack.

@@ -2,8 +2,7 @@
 //!
 //! All regions lie in one reserved range of addresses, cut into chunks of [`CHUNK_BYTES`]. So "is this a region?" is
 //! one comparison, and a side table with one slot a chunk leads from any pointer to its region. A region is one run
-//! of chunks; small regions share chunks only with themselves (module literals, messages above the sharing
-//! threshold, `persistent_term` values and large table objects are all at least a fair part of a chunk, or rare).
+//! of chunks, of whole pages where those are larger: what is shared is a fair part of a page, or rare.
 //!
 //! The first half of the range is for regions that stay (literals, persistent terms), the second for those that are
 //! counted by their holders and freed by the last: so that one comparison tells whether a pointer needs a holder.
@@ -20,13 +19,14 @@ use crate::background_free;
 use crate::fence;
 use crate::off_heap::OffHeap;
 use crate::refcount::RefCount;
+pub use crate::region_set::RegionSet;
 use crate::sync::Mutex;
 use crate::word::Term;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes in a chunk.
 pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
-const CHUNK_SHIFT: u32 = 14;
+const CHUNK_SHIFT: u32 = 12;
 /// Bytes of addresses reserved for regions.
 const SPACE_BYTES: usize = 1 << 40;
 /// Where the counted regions start.
@@ -163,6 +163,12 @@ struct Runs(std::collections::BTreeMap<u32, u32>);
 
 /// Memory of freed regions that is kept.
 const WARM_CHUNKS: u32 = (32 << 20 >> CHUNK_SHIFT) as u32;
+
+/// Chunks for so many words: whole pages, where the system's are larger than a chunk.
+fn chunks_of(words: usize) -> u32 {
+    let unit = crate::sys::page_bytes().max(CHUNK_BYTES);
+    ((words.max(1) * 8).next_multiple_of(unit) >> CHUNK_SHIFT) as u32
+}
 
 /// Free runs looked at for one that is large enough, before fresh addresses are taken.
 const RUNS_TRIED: usize = 128;
@@ -323,7 +329,7 @@ impl Builder {
         Self::with_room(words, words, half)
     }
     fn with_room(words: usize, filled: usize, half: usize) -> Builder {
-        let chunks = (words.max(1) * 8).div_ceil(CHUNK_BYTES) as u32;
+        let chunks = chunks_of(words);
         let s = space();
         if fence::on()
             && let Some(region) = fenced(chunks, half, words * 8)
@@ -389,7 +395,7 @@ impl Builder {
     fn shrink(&mut self, chunks: u32) {
         let (first, all) = (self.region.first_chunk, self.region.chunks);
         let there = self.there.max(self.used);
-        let there = ((there * 8).div_ceil(CHUNK_BYTES) as u32).clamp(chunks, all);
+        let there = chunks_of(there).clamp(chunks, all);
         for (from, to, warm) in [(chunks, there, true), (there, all, false)] {
             if from < to {
                 give_back(first + from, to - from, warm);
@@ -400,7 +406,7 @@ impl Builder {
     /// Publishes the region, with a count of 1 for the caller.
     pub fn finish(mut self) -> &'static Region {
         self.region.words = self.used;
-        let used = (self.used.max(1) * 8).div_ceil(CHUNK_BYTES) as u32;
+        let used = chunks_of(self.used);
         if used < self.region.chunks {
             self.shrink(used);
         }
@@ -474,14 +480,15 @@ fn fenced(chunks: u32, half: usize, bytes: usize) -> Option<Box<Region>> {
     let end = ((half * COUNTED + FENCED) >> CHUNK_SHIFT) as u32;
     let first = {
         let mut f = s.free[half + 2].lock();
-        // One more, that nobody gets.
-        match end - f.next > chunks {
+        // A page more, that nobody gets.
+        let all = chunks + chunks_of(1);
+        match end - f.next >= all {
             true => {
                 let a = f.next;
-                f.next += chunks + 1;
+                f.next += all;
                 Some(a)
             }
-            false => f.cold.take(chunks + 1),
+            false => f.cold.take(all),
         }
     };
     let base = first.map(|a| s.base + ((a as usize) << CHUNK_SHIFT));
@@ -582,7 +589,7 @@ impl Region {
     }
     /// Whether it holds the counted region that `p` points into.
     pub fn holds(&self, p: *const Term) -> bool {
-        region_of(p).is_some_and(|r| self.off_heap.regions.place(r).is_ok())
+        region_of(p).is_some_and(|r| self.off_heap.regions.has(r))
     }
     /// Whether it refers to no other counted region.
     pub fn is_leaf(&self) -> bool {
@@ -642,101 +649,6 @@ fn give_back(first: u32, chunks: u32, warm: bool) {
     if a + n == f.next {
         f.cold.0.remove(&a);
         f.next = a;
-    }
-}
-
-/// Counted regions that a heap, a message or another region points into: one count of each is held.
-#[derive(Default)]
-pub struct RegionSet {
-    /// Sorted by address. Most heaps have none.
-    #[allow(clippy::box_collection)]
-    held: Option<Box<Vec<&'static Region>>>,
-}
-
-impl RegionSet {
-    /// Whether it holds none.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.held.is_none()
-    }
-    /// The regions.
-    pub fn iter(&self) -> impl Iterator<Item = &'static Region> + '_ {
-        self.held.iter().flat_map(|v| v.iter().copied())
-    }
-    /// Bytes of terms in the regions.
-    pub fn bytes(&self) -> usize {
-        self.iter().map(|r| r.words * 8).sum()
-    }
-    /// The regions, with the counts of them.
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = &'static Region> {
-        self.held.into_iter().flat_map(|v| v.into_iter())
-    }
-    fn place(&self, r: &'static Region) -> Result<usize, usize> {
-        match &self.held {
-            Some(v) => v.binary_search_by_key(&(r as *const Region as usize), |&h| {
-                h as *const Region as usize
-            }),
-            None => Err(0),
-        }
-    }
-    /// Holds `r`, which somebody else holds at this moment.
-    pub fn hold(&mut self, r: &'static Region) {
-        if let Err(i) = self.place(r) {
-            r.retain();
-            self.held.get_or_insert_default().insert(i, r);
-        }
-    }
-    /// Takes over a count of `r`.
-    pub fn adopt(&mut self, r: &'static Region) {
-        match self.place(r) {
-            Err(i) => self.held.get_or_insert_default().insert(i, r),
-            // SAFETY: one count stays with this set.
-            Ok(_) => unsafe { r.release() },
-        }
-    }
-    /// Holds the region that `p`, a pointer of a term in hand, points into.
-    #[cold]
-    pub fn hold_pointer(&mut self, p: *const Term) {
-        if let Some(r) = region_of(p) {
-            self.hold(r);
-        }
-    }
-    /// Whether a region that `p` points into is among the first few.
-    pub fn covers(&self, p: *const Term) -> bool {
-        let a = p as usize;
-        self.iter()
-            .take(16)
-            .any(|r| a.wrapping_sub(r.base as usize) < r.words * 8)
-    }
-    /// Moves what `other` holds to this set.
-    pub fn append(&mut self, other: &mut RegionSet) {
-        let Some(v) = other.held.take() else { return };
-        if self.held.is_none() {
-            self.held = Some(v);
-            return;
-        }
-        for r in *v {
-            self.adopt(r);
-        }
-    }
-    /// Gives up what is not in `seen`, and holds what is in it.
-    ///
-    /// # Safety
-    /// No term of this heap points into the others.
-    pub(crate) unsafe fn keep_only(&mut self, seen: RegionSet) {
-        let mut old = std::mem::replace(self, seen);
-        old.release_all();
-    }
-    /// Gives up everything.
-    ///
-    /// # Safety
-    /// No term of this heap points into a region any more.
-    pub unsafe fn release_all(&mut self) {
-        if let Some(v) = self.held.take() {
-            for r in *v {
-                r.release();
-            }
-        }
     }
 }
 

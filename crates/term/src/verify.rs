@@ -245,6 +245,20 @@ unsafe fn verify_all(
             return Err(format!("what was sent as {:x} lies at {a:x}", shared.raw()));
         }
     }
+    for t in heap.sent.iter().flat_map(|s| s.hints()) {
+        let a = t.ptr() as usize;
+        // Others lie in messages, and may have gone.
+        for g in [&young, &old].into_iter().filter(|g| g.holds(a)) {
+            let dead = heap.runs.as_ref().is_some_and(|r| r.is_dead(a));
+            let starts = match t.is_boxed() {
+                true => g.starts.binary_search(&a).is_ok(),
+                false => g.holds(a + 8) && !(*t.ptr()).is_header() && !(*t.ptr().add(1)).is_header(),
+            };
+            if dead || !starts {
+                return Err(format!("a hint of what was sent leads to no term, at {a:x}"));
+            }
+        }
+    }
     for i in 0..heap.stack_words() {
         let p = heap.stop.add(i);
         check(p as usize, *p).map_err(|e| format!("stack slot {i}: {e}"))?;

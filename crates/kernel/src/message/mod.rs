@@ -177,7 +177,7 @@ impl Signal {
         if t.is_immed() {
             return Self::build_with(kind, 0, |_| t);
         }
-        Self::copy_sized(kind, t, copy::size_of(t))
+        Self::copy_sized(kind, t, copy::size_of(t), RegionSet::default())
     }
     /// A signal that holds what was gathered; `part`: the words that are of the message.
     #[inline]
@@ -249,11 +249,29 @@ impl Signal {
         let t = copy::move_flat(t, words, (first, end), info as u32, to);
         Some((t, end - first))
     }
-    /// A signal that holds a copy of `t`, which takes `n` words.
+    /// A signal that holds a copy of `t`, which takes `n` words. The counts of `held`, regions that the term refers to, are the signal's.
     #[inline]
-    pub(crate) fn copy_sized(kind: Kind, t: Term, n: usize) -> *mut Signal {
+    pub(crate) fn copy_sized(kind: Kind, t: Term, n: usize, held: RegionSet) -> *mut Signal {
         sharing::COPIED.fetch_add(n as u64, std::sync::atomic::Ordering::Relaxed);
-        Self::build_with(kind, n, |b| copy::copy(t, b))
+        Self::build_with(kind, n, |b| {
+            b.off_heap.regions = held;
+            copy::copy(t, b)
+        })
+    }
+    /// As [`Signal::pair_of`], where it is known that `d` takes `n` words, and with regions as of [`Signal::copy_sized`].
+    #[inline]
+    pub(crate) fn pair_sized(
+        kind: Kind,
+        a: Term,
+        d: Term,
+        n: usize,
+        held: RegionSet,
+    ) -> *mut Signal {
+        Self::build_with(kind, copy::size_of(a) + n + 2, |b| {
+            b.off_heap.regions = held;
+            let (a, d) = (copy::copy(a, b), copy::copy(d, b));
+            b.cons(a, d)
+        })
     }
     /// A tuple of copies of `items`.
     pub fn tuple_of(kind: Kind, items: &[Term]) -> *mut Signal {
@@ -361,6 +379,11 @@ impl Signal {
     #[inline]
     pub fn plain(&self) -> bool {
         self.is_flat() || self.off_heap.is_null() && self.regions.is_empty()
+    }
+    /// Whether its terms own nothing outside the block, but for regions that they refer to.
+    #[inline]
+    pub(crate) fn refers_only(&self) -> bool {
+        self.is_flat() || self.off_heap.is_null()
     }
     fn take_off_heap(&mut self) -> OffHeap {
         if self.is_flat() {

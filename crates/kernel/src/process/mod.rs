@@ -43,6 +43,7 @@ use purlin_term::frag::OwnedTerm;
 use purlin_term::fun::Export;
 use purlin_term::heap::Heap;
 use purlin_term::off_heap::OffHeap;
+use purlin_term::region::Region;
 use std::sync::OnceLock;
 
 /// [`Process::id`] of a cell that holds no process: no pid has this data.
@@ -115,6 +116,7 @@ pub struct Process {
     htop: u32,
     stop: u32,
     high_water: u32,
+    /// The first object that owns something; or, with [`IN_REGION`] added, the region that terms of the heap refer to.
     off_heap: *mut Term,
     off_heap_bytes: u32,
     /// Registers saved above the heap's top.
@@ -384,7 +386,7 @@ impl Process {
         let words = |from: *mut Term, to: *mut Term| (to as usize - from as usize) >> 3;
         let size = words(block.start, block.end);
         let most = u32::MAX as usize;
-        if size > most || off_heap.bytes > most || !off_heap.regions.is_empty() {
+        if size > most || off_heap.bytes > most || !packs_regions(&off_heap) {
             let mut h = Heap::empty();
             self.unpack(&mut h);
             (h.heap, h.high_water, h.htop) = (block.start, block.start, top);
@@ -398,8 +400,8 @@ impl Process {
         self.block_words = size as u32;
         self.htop = words(block.start, top) as u32;
         self.stop = words(block.start, stop) as u32;
-        self.off_heap = off_heap.first;
         self.off_heap_bytes = off_heap.bytes as u32;
+        self.off_heap = pack_off_heap(off_heap);
     }
 
     /// Whether there is a box for its heap, which is a block of its own.
@@ -509,6 +511,9 @@ impl Process {
             bytes: self.off_heap_bytes as usize,
             regions: Default::default(),
         };
+        if self.off_heap.addr() & IN_REGION != 0 {
+            unpack_region(&mut h.off_heap);
+        }
         if h.sent.is_some() {
             h.sent = None;
         }
@@ -544,7 +549,7 @@ impl Process {
         let simple = h.old_heap.is_null()
             && h.frags.is_empty()
             && h.old_off_heap.first.is_null()
-            && h.off_heap.regions.is_empty()
+            && packs_regions(&h.off_heap)
             && h.old_off_heap.regions.is_empty()
             && h.sent.is_none()
             && h.off_heap.bytes <= u32::MAX as usize
@@ -568,18 +573,49 @@ impl Process {
         self.high_water = off(h.high_water);
         self.heap = h.heap;
         self.block_words = h.block_words() as u32;
-        self.off_heap = h.off_heap.first;
         self.off_heap_bytes = h.off_heap.bytes as u32;
+        self.off_heap = pack_off_heap(std::mem::take(&mut h.off_heap));
         self.minor_gcs = h.minor_gcs as u16;
         self.small_sweeps =
             self.small_sweeps & TURN | h.small_sweeps.min(SWEEPS) | u16::from(h.room) << ROOM_SHIFT;
         if h.shrink_next {
             self.small_sweeps |= SHRINK_NEXT;
         }
-        h.off_heap = OffHeap::default();
         let n = std::ptr::null_mut();
         (h.heap, h.htop, h.stop, h.hend) = (n, n, n, n);
     }
+}
+
+/// Of the packed heap's off-heap list: see there. Objects and heads of regions are aligned to more.
+const IN_REGION: usize = 1;
+/// A region of more bytes asks for collections, which a packed heap doesn't count for.
+const PACKED_BYTES: usize = 256 << 10;
+
+/// Whether the regions of a young generation can be packed.
+#[inline]
+fn packs_regions(o: &OffHeap) -> bool {
+    o.regions.is_empty()
+        || (o.first.is_null()
+            && o.regions.only().is_some()
+            && o.regions.bytes() <= PACKED_BYTES)
+}
+
+/// The one word for a list, or for the region of which it has the count.
+#[inline]
+fn pack_off_heap(mut o: OffHeap) -> *mut Term {
+    match o.regions.take_one() {
+        None => o.first,
+        Some(r) => (r as *const Region as *mut Term).wrapping_byte_add(IN_REGION),
+    }
+}
+
+#[cold]
+/// # Safety
+/// `o` is what the packed form of a heap with one region was made from, and is not unpacked yet.
+unsafe fn unpack_region(o: &mut OffHeap) {
+    let r = o.first.wrapping_byte_sub(IN_REGION) as *const Region;
+    o.first = std::ptr::null_mut();
+    o.regions.adopt(&*r);
 }
 
 /// A context takes a process on, and lets it go.

@@ -4,6 +4,7 @@
 //! Signals of one sender to one receiver arrive in the order in which they were sent, whatever their kinds, since all
 //! go through one queue. Nothing is done to another process in any other way.
 
+mod again;
 pub mod handle;
 pub mod post;
 pub mod receive;

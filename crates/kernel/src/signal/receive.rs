@@ -236,9 +236,9 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     }
     prefetch((*s).link.next as *const u8);
     let n = (*s).words();
-    if n > COPIED_WORDS.load(Ordering::Relaxed) || !(*s).plain() {
+    if n > COPIED_WORDS.load(Ordering::Relaxed) || !(*s).refers_only() {
         // A small one is copied all the same, now and then, if it comes here at all.
-        if n > COPY_WORDS || !(*s).plain() || gc::stress_roll(3) {
+        if n > COPY_WORDS || !(*s).refers_only() || gc::stress_roll(3) {
             cx.heap.window = true;
             return t;
         }
@@ -336,11 +336,14 @@ fn take_current(cx: &mut Cx) {
         if m.watched {
             events::queue_changed(&mut *cx.proc);
         }
+        let h = &mut cx.heap;
         if copied || (*s).term.is_immed() {
+            if !(*s).plain() {
+                h.receive_regions(&mut (*s).take_regions());
+            }
             Signal::free(s);
             return;
         }
-        let h = &mut cx.heap;
         h.receive_regions(&mut (*s).take_regions());
         let (words, plain) = ((*s).words(), (*s).plain());
         let mut f = match (*s).take_place() {

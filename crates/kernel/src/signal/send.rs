@@ -12,7 +12,7 @@ use crate::process::state::Priority;
 use crate::process::task::Task;
 use crate::process::{self, registry};
 use purlin_term::Alloc;
-use purlin_term::copy::{FLAT_WORDS, Flat};
+use purlin_term::copy::{self, FLAT_WORDS, Flat};
 use purlin_term::frag::Fragment;
 use purlin_term::layout::RefView;
 use purlin_term::region::is_shared;
@@ -214,12 +214,16 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     if process::table().find(to).is_none() {
         return;
     }
-    let (msg, held) = super::share::share(cx, Account::Message, msg);
-    let signal = match (alias, held.words()) {
-        _ if events::by_sender() => Signal::sent(alias, cx.self_pid(), msg),
-        (None, Some(n)) => Signal::copy_sized(Kind::Message, msg, n),
-        (None, None) => Signal::copy_of(Kind::Message, msg),
-        (Some(a), _) => Signal::pair_of(Kind::AliasMessage, a, msg),
+    let (msg, mut held) = super::share::share(cx, Account::Message, msg);
+    let signal = if events::by_sender() {
+        Signal::sent(alias, cx.self_pid(), msg)
+    } else {
+        let n = held.words().unwrap_or_else(|| copy::size_of(msg));
+        let regions = held.take_regions();
+        match alias {
+            None => Signal::copy_sized(Kind::Message, msg, n, regions),
+            Some(a) => Signal::pair_sized(Kind::AliasMessage, a, msg, n, regions),
+        }
     };
     // SAFETY: a fresh signal, still ours.
     count(cx, unsafe { (*signal).words() }, msg);

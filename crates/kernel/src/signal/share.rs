@@ -4,8 +4,10 @@
 //! threshold is copied once to a region of its own, which the message refers to; the small things are copied with the
 //! message. The sender remembers where the part lies (`Heap::sent`): sending it again costs nothing, and the sender's next
 //! collection, in place of copying the part, has the sender's references lead to the region. So nothing is paid beyond
-//! what a plain copy costs, and there is one copy in memory however many processes hold it.
+//! what a plain copy costs, and there is one copy in memory however many processes hold it. Smaller parts are shared when they
+//! are sent a second time: see [`super::again`].
 
+use super::again::{self, Search};
 use crate::accounts::{self, Kind};
 use crate::cx::Cx;
 use crate::message::sharing::threshold;
@@ -18,7 +20,8 @@ use purlin_term::heap::Heap;
 use purlin_term::region::{
     self, Builder, Region, RegionSet, is_counted_ptr, is_region_ptr, region_of,
 };
-use purlin_term::{Alloc, Term, am, atom, copy, map};
+use purlin_term::copy::{self, Measure};
+use purlin_term::{Alloc, Term, am, atom, map};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
@@ -55,7 +58,7 @@ pub(crate) fn count_copied(cx: &mut Cx, words: usize) {
 
 /// Adds to the tally of the process that runs.
 #[inline]
-fn give(tally: Tally, cx: &mut Cx, kind: Kind, what: Term) {
+pub(super) fn give(tally: Tally, cx: &mut Cx, kind: Kind, what: Term) {
     if tally.moved + tally.shared > 0 {
         accounts::shared(cx, kind, tally.moved, tally.shared, what);
         let t = &mut cx.process().ext_mut().tally;
@@ -68,10 +71,24 @@ fn give(tally: Tally, cx: &mut Cx, kind: Kind, what: Term) {
 #[derive(Default)]
 pub struct Held {
     frag: Option<Fragment>,
+    regions: RegionSet,
     words: Option<usize>,
 }
 
 impl Held {
+    #[inline]
+    pub(super) fn new(frag: Option<Fragment>, regions: RegionSet, words: Option<usize>) -> Held {
+        Held {
+            frag,
+            regions,
+            words,
+        }
+    }
+    /// The regions that the term refers to, with the counts of them: for the one place that it goes to.
+    #[inline]
+    pub(super) fn take_regions(&mut self) -> RegionSet {
+        std::mem::take(&mut self.regions)
+    }
     /// Words that a copy of the term takes, where they are known.
     #[inline]
     pub fn words(&self) -> Option<usize> {
@@ -82,9 +99,10 @@ impl Held {
 impl Drop for Held {
     #[inline]
     fn drop(&mut self) {
+        // SAFETY: whoever uses the term has a copy, which holds the regions.
+        unsafe { self.regions.release_all() };
         if let Some(f) = self.frag.take() {
-            // SAFETY: whoever uses the term has a copy, which holds the regions.
-            unsafe { f.destroy() };
+            destroy(f);
         }
     }
 }
@@ -96,19 +114,36 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
     if t.is_immed() || threshold == usize::MAX || is_region_ptr(t.ptr()) {
         return (t, Held::default());
     }
+    let copied = |n| (t, Held::new(None, RegionSet::default(), Some(n)));
+    let least = again::least_words(threshold);
+    let mut measure = Measure::of(t);
+    if least < threshold {
+        if let Some(n) = measure.within(least - 1) {
+            return copied(n);
+        }
+        let mut search = Search::of(t, least);
+        if let Some(shared) = search.look(cx, kind, t, Search::first(kind)) {
+            return shared;
+        }
+        if let Some(n) = measure.within(threshold - 1) {
+            return match search.look(cx, kind, t, Search::more(kind, n)) {
+                Some(shared) => shared,
+                None => copied(n),
+            };
+        }
+    }
     let h = &mut cx.heap;
     let mut frag = Fragment::new();
     let mut hit = false;
-    if h.sent.is_some() {
+    if h.knows_any_sent() {
         copy::parts(t, &mut frag, &mut |p| {
             hit |= h.knows_sent(p);
             p
         });
     }
-    if !hit && let Some(n) = copy::size_within(t, threshold.saturating_sub(1)) {
+    if !hit && let Some(n) = measure.within(threshold.saturating_sub(1)) {
         destroy(frag);
-        let words = Some(n);
-        return (t, Held { frag: None, words });
+        return copied(n);
     }
     h.next_message();
     let mut tally = Tally::default();
@@ -145,9 +180,7 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
         region_for(h, &mut held, &mut tally, t)
     };
     give(tally, cx, kind, term);
-    frag.off_heap.regions.append(&mut held);
-    let frag = Some(frag);
-    (term, Held { frag, words: None })
+    (term, Held::new(Some(frag), held, None))
 }
 
 /// A value of [`asked_threshold`] as programs see it: words, or `infinity`.
@@ -223,7 +256,11 @@ pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, u
         return Err(copy::size_whole(t));
     }
     if let Some(n) = copy::size_whole_within(t, threshold.saturating_sub(1)) {
-        return Err(n);
+        if n < again::AGAIN_WORDS || is_region_ptr(t.ptr()) {
+            return Err(n);
+        }
+        let s = again::element(cx, held, t, n, threshold).ok_or(n)?;
+        return Ok((s, n));
     }
     let h = &mut cx.heap;
     let mut tally = Tally::default();
@@ -310,12 +347,12 @@ fn part(
 
 /// Words of the region that a term starts, which is the measure of what was not copied.
 #[inline]
-fn words_of(t: Term) -> usize {
+pub(super) fn words_of(t: Term) -> usize {
     region_of(t.ptr()).map_or(0, |r| r.words)
 }
 
 /// Copies `t` to a region, of which `held` gets a count. A part that is reached more than once stays one part.
-fn region_for(h: &mut Heap, held: &mut RegionSet, tally: &mut Tally, t: Term) -> Term {
+pub(super) fn region_for(h: &mut Heap, held: &mut RegionSet, tally: &mut Tally, t: Term) -> Term {
     let (s, r) = graph::to_region(t, h);
     let n = r.words;
     tally.count_moved(n);

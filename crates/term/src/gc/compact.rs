@@ -426,6 +426,12 @@ pub(crate) unsafe fn collect(
     m.map.before = vec![0; m.map.live.len()];
     // Kept until all is marked: only it may be what keeps the regions alive.
     let sent = mark_sent(|a| a.wrapping_sub(base) < len, &mut heap.sent);
+    // Hints to what is about to move go: so large a heap is seldom collected where it lies.
+    if let Some(s) = &mut heap.sent
+        && !s.keep(|t| (t.ptr() as usize).wrapping_sub(base) >= len)
+    {
+        heap.sent = None;
+    }
     // Three kinds of slots lead into the generation: roots, the stack, and the young block.
     for r in roots.iter_mut() {
         for t in r.iter_mut() {

@@ -29,7 +29,7 @@
 //! * `old_top` and `top` only grow, and what lies below them is whole objects.
 
 use super::invariants::{fatal, words_between};
-use super::regions::{Notes, SeenRegion, mark_sent};
+use super::regions::{Notes, SeenRegion, mark_sent, moved_to};
 use super::sizes::{FETCHED_BYTES, MOST_IN_RUN_WORDS};
 use super::steps::{self, Runs};
 use crate::blocks::{alloc_block, free_block};
@@ -132,7 +132,7 @@ pub(super) unsafe fn pass(
     }
     // Kept until the copy is done: only it may be what keeps the regions alive.
     let marked = if kind == Kind::Resize {
-        None
+        Vec::new()
     } else {
         mark_sent(|a| m.mine(a), &mut heap.sent)
     };
@@ -159,6 +159,9 @@ pub(super) unsafe fn pass(
         }
     }
     let into_runs = m.leave_runs();
+    if let Some(s) = &mut heap.sent {
+        s.follow(|t| moved_to(t, |a| m.mine(a)));
+    }
     // The block was sized for the case that everything lives. If it wasn't enough the heap is damaged, and so is what lies behind
     // it.
     if m.top > stop || m.old_top > heap.old_hend {

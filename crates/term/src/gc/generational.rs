@@ -27,6 +27,7 @@ use crate::fence;
 use crate::heap::Heap;
 use crate::off_heap::release_off_heap;
 use crate::pressure::is_crowded;
+use crate::sent;
 use crate::stress::{self, poison, stress};
 use crate::verify::look;
 use crate::word::Term;
@@ -206,6 +207,12 @@ pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize
     moved += leave_regions(heap, heap.stack_reserve, roots, &seen);
     after_full(heap);
     let mut exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
+    // A process that waits for long has forgotten what it sent: all of it is to fit in its cell.
+    if let Some(s) = &mut heap.sent
+        && !s.keep(|_| false)
+    {
+        heap.sent = None;
+    }
     // Twins that were joined are dead words until the copy below leaves them behind.
     exact -= dedup::dedup(heap, roots);
     if exact < heap.block_words() {
@@ -242,7 +249,9 @@ pub unsafe fn destroy(heap: &mut Heap) {
     let _doing = fence::doing(&"as the process ended");
     // Belongings of fragments are released with the lists.
     absorb_fragment_lists(heap);
-    heap.sent = None;
+    if let Some(s) = heap.sent.take() {
+        sent::give_up(s);
+    }
     release_off_heap(&mut heap.off_heap);
     release_off_heap(&mut heap.old_off_heap);
     // Fragments free their blocks as they are dropped.

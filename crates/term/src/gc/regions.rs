@@ -6,9 +6,9 @@
 //! a second copy takes these few terms along as if they were the heap's own ([`worth_leaving`]), and the region is held no longer.
 
 use super::sizes::{LEAVE_ABOVE_WORDS, LEAVE_AT_MOST_WORDS, LEAVE_ROUNDS, SEEN_TERMS};
-use crate::heap::Sent;
 use crate::layout;
 use crate::region::{Region, RegionSet, is_counted_ptr, region_of};
+use crate::sent::{Sent, SentTerm};
 use crate::stress;
 use crate::word::Term;
 use std::sync::atomic::Ordering;
@@ -115,7 +115,8 @@ impl<'a> Notes<'a> {
 }
 
 /// Puts forwarding marks to their regions on those terms that were sent and lie where this copy moves things, so that
-/// the heap's own references lead to the region from now on. The result is what still has its own memory.
+/// the heap's own references lead to the region from now on. The old generation stays where it is in a minor collection: its
+/// references follow with the next full sweep. The result is what still has its own memory.
 ///
 /// # Safety
 /// The terms that were sent are alive where `moves` says that they move, and their whole heap is copied right after this: nobody
@@ -123,17 +124,11 @@ impl<'a> Notes<'a> {
 pub(crate) unsafe fn mark_sent(
     moves: impl Fn(usize) -> bool,
     sent: &mut Option<Box<Sent>>,
-) -> Option<Box<Sent>> {
-    let mut s = sent.take()?;
-    let mut marked = Sent::default();
-    // From the last to the first, so that those which are removed don't move those which are yet to come.
-    for i in (0..s.entries.len()).rev() {
-        let e = &s.entries[i];
+) -> Vec<SentTerm> {
+    let Some(s) = sent else { return Vec::new() };
+    let marked = s.take(moves);
+    for e in &marked {
         let p = e.term.ptr();
-        if !moves(p as usize) {
-            // The old generation stays where it is: its references will follow with the next full sweep.
-            continue;
-        }
         // The marks are those of an object that was moved: `forward` and `visit` follow them without knowing of regions.
         if e.term.is_list_ptr() {
             p.write(Term::NON_VALUE);
@@ -141,12 +136,27 @@ pub(crate) unsafe fn mark_sent(
         } else {
             p.write(e.shared);
         }
-        marked.entries.push(s.entries.remove(i));
     }
-    if !s.entries.is_empty() {
-        *sent = Some(s);
+    if s.is_empty() {
+        *sent = None;
     }
-    (!marked.entries.is_empty()).then(|| Box::new(marked))
+    marked
+}
+
+/// Where a term lies that a collection may have moved, as `mine` tells of its address; None if it has died.
+///
+/// # Safety
+/// The collection is over, and what it has moved has its forwarding mark yet.
+pub(super) unsafe fn moved_to(t: Term, mine: impl Fn(usize) -> bool) -> Option<Term> {
+    let p = t.ptr();
+    if !mine(p as usize) {
+        return Some(t);
+    }
+    let h = *p;
+    match t.is_list_ptr() {
+        true => (h == Term::NON_VALUE).then(|| *p.add(1)),
+        false => h.is_boxed().then_some(h),
+    }
 }
 
 /// One of the regions that may be left.

@@ -471,11 +471,11 @@ unsafe fn mark_on(marker: &mut Marker<'static>, least: usize, slots: usize) -> b
 /// Terms that were sent and have died are forgotten: another may come to lie where they lay.
 fn forget_dead_sent(heap: &mut Heap, m: &Marker) {
     let Some(sent) = &mut heap.sent else { return };
-    sent.entries.retain(|e| {
-        let at = (e.term.ptr() as usize).wrapping_sub(m.map.base);
+    let any = sent.keep(|t| {
+        let at = (t.ptr() as usize).wrapping_sub(m.map.base);
         at >= m.map.len || m.map.is_live(at >> 3)
     });
-    if sent.entries.is_empty() {
+    if !any {
         heap.sent = None;
     }
 }

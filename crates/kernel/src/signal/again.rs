@@ -1,0 +1,196 @@
+//! Parts of terms that are sent a second time from where they lie: they are shared from then on, down to a kibibyte.
+//!
+//! A term below the threshold of [`super::share`] is copied. If it has a kibibyte at least, its parts are noted
+//! ([`purlin_term::sent`]): itself, and what lies behind small things around it. When a part is found noted, it is put in a
+//! region, which the sender remembers, and the message refers to it; the small things are copied with the message. The third
+//! time nothing is measured or copied but those.
+//!
+//! Noting must not show beside the copy: a few parts are looked at before the term is measured, and more afterwards,
+//! in proportion to what it has.
+
+use super::share::{Held, give, region_for, words_of};
+use crate::accounts::Kind;
+use crate::cx::Cx;
+use crate::message::sharing::Tally;
+use purlin_term::copy::{self, Levels, Measure};
+use purlin_term::frag::Fragment;
+use purlin_term::heap::Heap;
+use purlin_term::region::RegionSet;
+use purlin_term::sent::Look;
+use purlin_term::{Term, gc};
+use smallvec::SmallVec;
+
+/// Words from which on a part is shared that is sent a second time. A region takes a page of memory, and as long to make
+/// as two copies of so many words.
+pub(crate) const AGAIN_WORDS: usize = 128;
+
+/// Parts of a term that are looked at before it is measured.
+const FIRST_PARTS: usize = 5;
+/// And before the arguments of a new process are: to make that takes longer, and a captured term lies deeper.
+const FIRST_PARTS_OF_SPAWN: usize = 24;
+/// Words of a term for each further part, and the most.
+const WORDS_PER_PART: usize = 64;
+const MOST_PARTS: usize = 48;
+
+/// Parts of one message that are shared so.
+const MOST_SHARED: usize = 8;
+
+/// The state of a search for such parts in one term.
+pub(super) struct Search {
+    levels: Levels,
+    least: usize,
+}
+
+/// A part that was found, and what is known of it.
+type Found = SmallVec<[(Term, Look); 4]>;
+
+/// Words from which on a part is shared, where `threshold` is that of parts that are sent for the first time.
+#[inline]
+pub(super) fn least_words(threshold: usize) -> usize {
+    if gc::stress() {
+        return 1 + gc::stress_below(AGAIN_WORDS);
+    }
+    threshold.min(AGAIN_WORDS)
+}
+
+impl Search {
+    #[inline]
+    pub(super) fn of(t: Term, least: usize) -> Search {
+        Search {
+            levels: Levels::of(t),
+            least,
+        }
+    }
+    /// The parts to look at before the term is measured.
+    #[inline]
+    pub(super) fn first(kind: Kind) -> usize {
+        match kind {
+            Kind::Spawn => FIRST_PARTS_OF_SPAWN,
+            _ => FIRST_PARTS,
+        }
+    }
+    /// The same afterwards, of a term of so many words.
+    #[inline]
+    pub(super) fn more(kind: Kind, words: usize) -> usize {
+        (Self::first(kind) + words / WORDS_PER_PART).min(MOST_PARTS)
+    }
+    /// Looks at the first so many parts of `t`. What stands for the term where some of them are shared, and make up most of it.
+    #[inline]
+    pub(super) fn look(
+        &mut self,
+        cx: &mut Cx,
+        kind: Kind,
+        t: Term,
+        most: usize,
+    ) -> Option<(Term, Held)> {
+        let found = self.search(&mut cx.heap, most);
+        if found.is_empty() {
+            return None;
+        }
+        stand_in(cx, kind, t, &found)
+    }
+    fn search(&mut self, h: &mut Heap, most: usize) -> Found {
+        let mut found = Found::new();
+        while let Some(p) = self.levels.next(most) {
+            if p.is_list_ptr() || p.is_tuple() || p.is_map() {
+                match h.sent_mut().look(p) {
+                    Look::Nothing => {}
+                    Look::Known => {
+                        found.push((p, Look::Known));
+                        continue;
+                    }
+                    Look::Again if is_large(h, p, self.least) => {
+                        found.push((p, Look::Again));
+                        continue;
+                    }
+                    Look::Again => h.sent_mut().is_small(p),
+                }
+                if found.len() == MOST_SHARED {
+                    break;
+                }
+            }
+            self.levels.look_into(p);
+        }
+        found
+    }
+}
+
+/// Whether `p` has so many words beside what of it lies in regions.
+fn is_large(h: &Heap, p: Term, least: usize) -> bool {
+    let known = |t| h.knows_sent(t);
+    Measure::around(p, known).within(least - 1).is_none()
+}
+
+/// What stands for `t`, of which some parts were found. None: there is more around them.
+#[inline(never)]
+fn stand_in(cx: &mut Cx, kind: Kind, t: Term, found: &Found) -> Option<(Term, Held)> {
+    let h = &mut cx.heap;
+    let mut words = 0;
+    for &(p, look) in found {
+        words += match look {
+            Look::Known => h.sent.as_ref().map_or(0, |s| s.words_of(p)),
+            _ => copy::size_of(p),
+        };
+    }
+    let is_part = |t: Term| found.iter().any(|(p, _)| *p == t);
+    let around = Measure::around(t, is_part).within(words)?;
+    h.next_message();
+    let mut tally = Tally::default();
+    let mut held = RegionSet::default();
+    let mut shared: SmallVec<[(Term, Term); 4]> = SmallVec::new();
+    for &(p, _) in found {
+        let s = match h.sent_as(p) {
+            Some(s) => {
+                held.hold_pointer(s.ptr());
+                tally.count_shared(words_of(s));
+                s
+            }
+            None => region_for(h, &mut held, &mut tally, p),
+        };
+        shared.push((p, s));
+    }
+    if let [(p, s)] = shared[..]
+        && p == t
+    {
+        give(tally, cx, kind, s);
+        return Some((s, Held::new(None, held, Some(0))));
+    }
+    let mut frag = Fragment::with_capacity(around);
+    let s = copy::copy_around(t, &mut frag, |t| {
+        shared.iter().find(|(p, _)| *p == t).map(|(_, s)| *s)
+    });
+    give(tally, cx, kind, s);
+    Some((s, Held::new(Some(frag), held, Some(around))))
+}
+
+/// What stands for an element of an object that goes to a table, if it has been copied before; `held` gets a count of its
+/// region. The element has `words` words.
+pub(super) fn element(
+    cx: &mut Cx,
+    held: &mut RegionSet,
+    t: Term,
+    words: usize,
+    threshold: usize,
+) -> Option<Term> {
+    let h = &mut cx.heap;
+    let fits = t.is_list_ptr() || t.is_tuple() || t.is_map();
+    if words < least_words(threshold) || !fits {
+        return None;
+    }
+    let look = h.sent_mut().look(t);
+    if look == Look::Nothing {
+        return None;
+    }
+    h.next_message();
+    let mut tally = Tally::default();
+    let s = match h.sent_as(t) {
+        Some(s) => {
+            held.hold_pointer(s.ptr());
+            tally.count_shared(words_of(s));
+            s
+        }
+        None => region_for(h, held, &mut tally, t),
+    };
+    give(tally, cx, Kind::TableIn, s);
+    Some(s)
+}

@@ -1,0 +1,233 @@
+//! The terms that a heap has sent: those that lie in regions by now, and those that would with another copy.
+//!
+//! Where a term of some size is copied out of a heap, its address is noted: a *hint*. A term whose address is noted when it
+//! is to be copied once more is put in a region in place of that, and is *remembered* with its region: sending it again costs
+//! nothing, and the next collection turns the heap's references to it into references to the region.
+//!
+//! # Invariants
+//! * A remembered term is the heap's own and stays where it is until a collection forgets it. The region is held.
+//! * A hint keeps nothing alive. A collection that moves the term leads the hint after it, and one by which it dies takes the
+//!   hint away. One that is wrong all the same (of a term that lay in a message, say) has a region made where a copy would have
+//!   done, and no worse: nobody looks at what a hint leads to.
+
+use crate::region::{Region, is_region_ptr};
+use crate::stress;
+use crate::word::Term;
+use std::cell::RefCell;
+
+/// See the module head.
+pub struct Sent {
+    pub(crate) entries: Vec<SentTerm>,
+    /// A bit for each of `entries`, by [`hash`].
+    bits: u64,
+    /// Numbers messages with something in them that was put in a region.
+    message: u64,
+    /// Terms as they are, each in its place by [`hash`], with [`SMALL`] perhaps; 0: none. Whatever comes last has the place.
+    hints: [u64; HINTS],
+}
+
+const HINTS: usize = 32;
+/// Of a hint: the term has too few words for a region.
+const SMALL: u64 = 1 << 63;
+
+/// The parts of so many messages are remembered, those that were sent last: until its next collection the sender keeps their
+/// regions alive.
+const SENT_MESSAGES: u64 = 2;
+/// And so many parts at most.
+const SENT_TERMS: usize = 64;
+/// Parts of fewer words are remembered until the next collection, and so many words of them.
+const SENT_WORDS: usize = 32_768;
+
+/// One of [`Sent`]; holds its region.
+pub(crate) struct SentTerm {
+    pub term: Term,
+    pub shared: Term,
+    region: &'static Region,
+    hits: u32,
+    /// The message that it was sent with last.
+    message: u64,
+}
+
+impl Drop for SentTerm {
+    fn drop(&mut self) {
+        // SAFETY: `shared` goes with it.
+        unsafe { self.region.release() };
+    }
+}
+
+/// What is known of a term that is to be copied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// It lies in a region: see [`Sent::again`].
+    Known,
+    /// It was copied before.
+    Again,
+    /// Nothing, or that it is small.
+    Nothing,
+}
+
+#[inline(always)]
+fn hash(t: Term) -> u64 {
+    t.raw().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 53
+}
+#[inline(always)]
+fn bit(t: Term) -> u64 {
+    1 << (hash(t) & 63)
+}
+#[inline(always)]
+fn place(t: Term) -> usize {
+    (hash(t) >> 6) as usize % HINTS
+}
+
+/// The term of a hint, which is not 0.
+fn hinted(hint: u64) -> Term {
+    // SAFETY: it was made of a term, which nobody looks into without knowing that it is there yet.
+    unsafe { Term::from_raw(hint & !SMALL) }
+}
+
+thread_local! {
+    /// The memory of one that its heap has given up: most processes that need one live shortly.
+    static SPARE: RefCell<Option<Box<Sent>>> = const { RefCell::new(None) };
+}
+
+/// An empty one.
+#[inline(never)]
+pub(crate) fn fresh() -> Box<Sent> {
+    SPARE
+        .with(|s| s.borrow_mut().take())
+        .unwrap_or_else(|| Box::new(Sent::NONE))
+}
+
+/// Gives up one of a heap that goes.
+pub(crate) fn give_up(mut s: Box<Sent>) {
+    s.entries.clear();
+    (s.bits, s.message, s.hints) = (0, 0, [0; HINTS]);
+    SPARE.with(|spare| *spare.borrow_mut() = Some(s));
+}
+
+impl Sent {
+    const NONE: Sent = Sent {
+        entries: Vec::new(),
+        bits: 0,
+        message: 0,
+        hints: [0; HINTS],
+    };
+    /// The terms that lie in regions, and where.
+    pub fn terms(&self) -> impl Iterator<Item = (Term, Term)> + '_ {
+        self.entries.iter().map(|e| (e.term, e.shared))
+    }
+    /// The terms that are noted.
+    pub fn hints(&self) -> impl Iterator<Item = Term> + '_ {
+        let there = self.hints.iter().filter(|h| **h != 0);
+        there.map(|&h| hinted(h))
+    }
+    /// Whether the term lies in a region.
+    #[inline]
+    pub fn knows(&self, t: Term) -> bool {
+        self.bits & bit(t) != 0 && self.entries.iter().any(|e| e.term == t)
+    }
+    /// What is known of the list, tuple or map `t`, which is noted by this.
+    #[inline]
+    pub fn look(&mut self, t: Term) -> Look {
+        if self.knows(t) {
+            return Look::Known;
+        }
+        let hint = &mut self.hints[place(t)];
+        if *hint & !SMALL != t.raw() {
+            *hint = t.raw();
+            return match stress::roll(4) {
+                true => Look::Again,
+                false => Look::Nothing,
+            };
+        }
+        match *hint & SMALL {
+            0 => Look::Again,
+            _ => Look::Nothing,
+        }
+    }
+    /// The term that was just looked at turned out to be small.
+    pub fn is_small(&mut self, t: Term) {
+        self.hints[place(t)] = t.raw() | SMALL;
+    }
+    /// Where the term lies in a region, if it does; and the words of that, where it is asked for that the second time.
+    pub(crate) fn again(&mut self, t: Term) -> Option<(Term, Option<usize>)> {
+        let e = self.entries.iter_mut().find(|e| e.term == t)?;
+        e.hits += 1;
+        e.message = self.message;
+        Some((e.shared, (e.hits == 2).then_some(e.region.words)))
+    }
+    /// Of the region that a term lies in: the words.
+    pub fn words_of(&self, t: Term) -> usize {
+        let e = self.entries.iter().find(|e| e.term == t);
+        e.map_or(0, |e| e.region.words)
+    }
+    pub(crate) fn remember(&mut self, term: Term, shared: Term, region: &'static Region) {
+        let message = self.message;
+        let is_small = |e: &SentTerm| e.region.words < SENT_WORDS;
+        self.entries
+            .retain(|e| is_small(e) || message - e.message < SENT_MESSAGES);
+        let words = |all: &[SentTerm]| -> usize {
+            let small = all.iter().filter(|e| is_small(e));
+            small.map(|e| e.region.words).sum()
+        };
+        let mut more = words(&self.entries) + region.words;
+        while more > SENT_WORDS
+            && region.words < SENT_WORDS
+            && let Some(i) = self.entries.iter().position(is_small)
+        {
+            more -= self.entries.remove(i).region.words;
+        }
+        if self.entries.len() >= SENT_TERMS {
+            self.entries.remove(0);
+        }
+        region.retain();
+        self.entries.push(SentTerm {
+            term,
+            shared,
+            region,
+            hits: 0,
+            message,
+        });
+        self.count_bits();
+    }
+    pub(crate) fn next_message(&mut self) {
+        self.message += 1;
+    }
+    fn count_bits(&mut self) {
+        self.bits = self.entries.iter().fold(0, |b, e| b | bit(e.term));
+    }
+    /// Takes out the remembered terms that a collection moves.
+    pub(crate) fn take(&mut self, moves: impl Fn(usize) -> bool) -> Vec<SentTerm> {
+        if self.entries.is_empty() {
+            return Vec::new();
+        }
+        let all = std::mem::take(&mut self.entries);
+        let (moved, rest) = all
+            .into_iter()
+            .partition(|e| moves(e.term.ptr() as usize));
+        self.entries = rest;
+        self.count_bits();
+        moved
+    }
+    /// Forgets the remembered terms and the hints for which `lives` is false. False: nothing is left.
+    pub(crate) fn keep(&mut self, lives: impl Fn(Term) -> bool) -> bool {
+        self.entries.retain(|e| lives(e.term));
+        self.count_bits();
+        self.follow(|t| lives(t).then_some(t));
+        !self.is_empty()
+    }
+    /// Leads each hint to where its term lies now, or takes it away.
+    pub(crate) fn follow(&mut self, mut to: impl FnMut(Term) -> Option<Term>) {
+        let before = std::mem::replace(&mut self.hints, [0; HINTS]);
+        for hint in before.into_iter().filter(|h| *h != 0) {
+            let t = to(hinted(hint));
+            if let Some(t) = t.filter(|t| !is_region_ptr(t.ptr())) {
+                self.hints[place(t)] = t.raw() | hint & SMALL;
+            }
+        }
+    }
+    /// Whether it is of no use.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.hints.iter().all(|h| *h == 0)
+    }
+}
