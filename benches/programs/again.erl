@@ -26,8 +26,10 @@ expected(once_50) -> 5000;
 expected(twice_5) -> 40000;
 expected(answers_5) -> 20000.
 
-%% Maps of about so many KiB: a pair takes 7 words with its tuple and its place.
-value(KiB) -> maps:from_list([{I, {I, value}} || I <- lists:seq(1, KiB * 128 div 7)]).
+%% Maps of about so many KiB: a pair takes 5 words with its tuple in a small map, 7 in a large one.
+value(1) -> map(26);
+value(KiB) -> map(KiB * 128 div 7).
+map(N) -> maps:from_list([{I, {I, value}} || I <- lists:seq(1, N)]).
 
 %% Ten thousand processes are told the same and keep it until all have it.
 broadcast_1() -> broadcast(10000, value(1)).

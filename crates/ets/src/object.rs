@@ -4,7 +4,8 @@
 //!   next | hash, flags | words | first off-heap object | tuple header, elements, what they refer to…
 //! ```
 //! Elements above the sharing threshold are not in it: they lie in counted regions, which the object holds, and whoever
-//! looks the object up refers to them too.
+//! looks the object up refers to them too. Smaller ones are put in a region, too, when the object is looked up again: another
+//! object takes its place then.
 //!
 //! An object is immutable once it is in a table, save for `next`, `hash` and the mark of deletion, which whoever holds
 //! the lock of its bucket may write. Its terms are good while that lock is held: what leaves the table is copied.
@@ -23,6 +24,7 @@ use purlin_term::{Alloc, Term, compare, gc};
 use smallvec::SmallVec;
 use std::alloc::Layout;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The head of a stored object; see the module head.
 #[repr(C)]
@@ -34,6 +36,8 @@ pub struct Object {
     /// Deleted while the table is fixed: kept for traversals only.
     pub deleted: bool,
     form: Form,
+    /// Lookups, as far as they are counted: see [`Object::looked_up`].
+    looked: AtomicU8,
     /// Words that follow: tuple and contents.
     words: usize,
     off_heap: Outside,
@@ -69,6 +73,16 @@ const HEAD_BYTES: usize = size_of::<Object>();
 /// Smaller elements stay in the object's own memory.
 const GROUPED_WORDS: usize = 64;
 
+/// An object of so many words is put in a region when it is looked up the second time, and one of [`FEW_SHARED_WORDS`] when it
+/// is the eighth: a region takes whole pages.
+const SHARED_WORDS: usize = 384;
+const FEW_SHARED_WORDS: usize = 128;
+/// Lookups before those.
+const LOOKED: u8 = 1;
+const OFTEN_LOOKED: u8 = 7;
+/// Nothing more is to be done about it.
+const SETTLED: u8 = u8::MAX;
+
 /// The chain of objects of a bucket; owns them.
 pub type Link = Option<Owned>;
 
@@ -88,15 +102,21 @@ fn layout(words: usize) -> Layout {
 impl Owned {
     /// A copy of the tuple `t`, which has at least one element. Elements that lie in regions already stay there.
     pub fn new(t: Term) -> Owned {
-        Self::make(t, None)
+        Self::make(t, None, false)
+    }
+    /// A copy of an object's own tuple, with elements that are not small in a region.
+    pub(crate) fn settled(cx: &mut Cx, t: Term) -> Owned {
+        let mut o = Self::make(t, Some(cx), true);
+        *o.looked.get_mut() = SETTLED;
+        o
     }
     /// As [`Owned::new`], with large elements of the process's own put into regions.
     pub(crate) fn new_shared(cx: &mut Cx, t: Term) -> Owned {
-        let o = Self::make(t, Some(cx));
+        let o = Self::make(t, Some(cx), false);
         accounts::copied(cx, Account::TableIn, o.copied_words(), t);
         o
     }
-    fn make(t: Term, mut cx: Option<&mut Cx>) -> Owned {
+    fn make(t: Term, mut cx: Option<&mut Cx>, settled: bool) -> Owned {
         let elements = t.as_tuple().unwrap_or_default();
         if elements.iter().all(|e| e.is_immed()) {
             let outside = Outside {
@@ -126,8 +146,8 @@ impl Owned {
                 continue;
             }
             let part = match cx.as_deref_mut() {
-                Some(cx) => share::large_part(cx, &mut held, e),
-                None => Err(size_whole(e)),
+                Some(cx) if !settled => share::large_part(cx, &mut held, e),
+                _ => Err(size_whole(e)),
             };
             let n = match part {
                 Ok((s, n)) => {
@@ -144,8 +164,8 @@ impl Owned {
             }
         }
         // Nothing of it is large, but all of it together.
-        if let Some(cx) =
-            cx.filter(|_| !grouped.is_empty() && share::is_large(words - elements.len()))
+        if let Some(cx) = cx
+            .filter(|_| !grouped.is_empty() && (settled || share::is_large(words - elements.len())))
         {
             let terms: Vec<Term> = grouped.iter().map(|g| elements[g.0]).collect();
             let group_words = grouped.iter().map(|g| g.1).sum();
@@ -213,6 +233,7 @@ impl Owned {
                 hash: 0,
                 deleted: false,
                 form,
+                looked: AtomicU8::new(0),
                 words,
                 off_heap,
             });
@@ -331,6 +352,27 @@ impl Object {
     /// Words that a copy of it takes.
     pub(crate) fn copied_words(&self) -> usize {
         self.words
+    }
+    /// Counts a lookup. Whether the object has been looked up so often that it is to be put in a region.
+    #[inline]
+    pub(crate) fn looked_up(&self) -> bool {
+        self.words >= FEW_SHARED_WORDS && self.count_lookup()
+    }
+    fn count_lookup(&self) -> bool {
+        // Two that count at the same time may count one.
+        let n = self.looked.load(Ordering::Relaxed);
+        let most = match self.words >= SHARED_WORDS {
+            true => LOOKED,
+            false => OFTEN_LOOKED,
+        };
+        if n < most {
+            self.looked.store(n + 1, Ordering::Relaxed);
+        }
+        (most..SETTLED).contains(&n) && share::is_on()
+    }
+    /// Whether nothing more is to be done about lookups.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.looked.load(Ordering::Relaxed) == SETTLED
     }
     /// A copy of the tuple on another heap.
     #[inline]

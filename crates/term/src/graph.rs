@@ -499,6 +499,21 @@ pub fn to_region(t: Term, heap: &Heap) -> (Term, &'static Region) {
     (s, b.finish())
 }
 
+/// As [`to_region`], of a term that takes `words` words as a tree.
+pub fn to_region_of(t: Term, heap: &Heap, words: usize) -> (Term, &'static Region) {
+    let mut b = Builder::counted(words);
+    match Graph::<true>::start(Some(heap)).copy_once(t, &mut b) {
+        Ok(s) => (s, b.finish()),
+        Err(()) => {
+            b.abandon();
+            let g = Graph::<true>::whole(t, Some(heap));
+            let mut b = Builder::counted(g.words);
+            let s = g.copy(t, &mut b);
+            (s, b.finish())
+        }
+    }
+}
+
 /// For the next term.
 fn keep(words: usize) {
     if words <= AT_ONCE_WORDS {

@@ -74,6 +74,8 @@ pub struct Heap {
     pub region_bytes_kept: usize,
     /// The last collection left the block more than three quarters full: the next one makes it larger.
     pub grow_next: bool,
+    /// The last full sweep has found regions of which little is used, and has left them to the next one.
+    pub leaves: bool,
     /// Nearly all of a large young generation lived at its last collection, as where a list is built or merged. To copy it
     /// a second time before it is promoted is in vain then, and takes half the young block.
     pub all_survives: bool,
@@ -143,6 +145,7 @@ impl Heap {
             grow_next: false,
             shrink_next: false,
             all_survives: false,
+            leaves: false,
             small_sweeps: 0,
             rested: 0,
             collections: 0,
@@ -226,7 +229,9 @@ impl Heap {
     }
     /// Whether it knows any.
     pub fn knows_any_sent(&self) -> bool {
-        self.sent.as_ref().is_some_and(|s| s.terms().next().is_some())
+        self.sent
+            .as_ref()
+            .is_some_and(|s| s.terms().next().is_some())
     }
     /// Has a collection free the term `t`, which lies in a region too.
     pub fn forget_copy(&mut self, t: Term) {

@@ -24,6 +24,8 @@ pub struct Sent {
     message: u64,
     /// Terms as they are, each in its place by [`hash`], with [`SMALL`] perhaps; 0: none. Whatever comes last has the place.
     hints: [u64; HINTS],
+    /// A bit for each place in `hints` that is taken.
+    taken: u32,
 }
 
 const HINTS: usize = 32;
@@ -35,8 +37,10 @@ const SMALL: u64 = 1 << 63;
 const SENT_MESSAGES: u64 = 2;
 /// And so many parts at most.
 const SENT_TERMS: usize = 64;
-/// Parts of fewer words are remembered until the next collection, and so many words of them.
+/// Parts of fewer words are remembered until the next collection, so many of them and as many words: each copy looks whether it has
+/// come to one.
 const SENT_WORDS: usize = 32_768;
+const SENT_SMALL: usize = 16;
 
 /// One of [`Sent`]; holds its region.
 pub(crate) struct SentTerm {
@@ -101,7 +105,8 @@ pub(crate) fn fresh() -> Box<Sent> {
 /// Gives up one of a heap that goes.
 pub(crate) fn give_up(mut s: Box<Sent>) {
     s.entries.clear();
-    (s.bits, s.message, s.hints) = (0, 0, [0; HINTS]);
+    (s.bits, s.message) = (0, 0);
+    s.follow(|_| None);
     SPARE.with(|spare| *spare.borrow_mut() = Some(s));
 }
 
@@ -111,6 +116,7 @@ impl Sent {
         bits: 0,
         message: 0,
         hints: [0; HINTS],
+        taken: 0,
     };
     /// The terms that lie in regions, and where.
     pub fn terms(&self) -> impl Iterator<Item = (Term, Term)> + '_ {
@@ -118,8 +124,8 @@ impl Sent {
     }
     /// The terms that are noted.
     pub fn hints(&self) -> impl Iterator<Item = Term> + '_ {
-        let there = self.hints.iter().filter(|h| **h != 0);
-        there.map(|&h| hinted(h))
+        let taken = self.hints.iter().filter(|h| **h != 0);
+        taken.map(|&h| hinted(h))
     }
     /// Whether the term lies in a region.
     #[inline]
@@ -135,6 +141,7 @@ impl Sent {
         let hint = &mut self.hints[place(t)];
         if *hint & !SMALL != t.raw() {
             *hint = t.raw();
+            self.taken |= 1 << place(t);
             return match stress::roll(4) {
                 true => Look::Again,
                 false => Look::Nothing,
@@ -166,16 +173,16 @@ impl Sent {
         let is_small = |e: &SentTerm| e.region.words < SENT_WORDS;
         self.entries
             .retain(|e| is_small(e) || message - e.message < SENT_MESSAGES);
-        let words = |all: &[SentTerm]| -> usize {
-            let small = all.iter().filter(|e| is_small(e));
-            small.map(|e| e.region.words).sum()
-        };
-        let mut more = words(&self.entries) + region.words;
-        while more > SENT_WORDS
+        let small = self.entries.iter().filter(|e| is_small(e));
+        let (mut n, mut words) = small.fold((0, region.words), |(n, words), e| {
+            (n + 1, words + e.region.words)
+        });
+        while (n >= SENT_SMALL || words > SENT_WORDS)
             && region.words < SENT_WORDS
             && let Some(i) = self.entries.iter().position(is_small)
         {
-            more -= self.entries.remove(i).region.words;
+            n -= 1;
+            words -= self.entries.remove(i).region.words;
         }
         if self.entries.len() >= SENT_TERMS {
             self.entries.remove(0);
@@ -202,9 +209,7 @@ impl Sent {
             return Vec::new();
         }
         let all = std::mem::take(&mut self.entries);
-        let (moved, rest) = all
-            .into_iter()
-            .partition(|e| moves(e.term.ptr() as usize));
+        let (moved, rest) = all.into_iter().partition(|e| moves(e.term.ptr() as usize));
         self.entries = rest;
         self.count_bits();
         moved
@@ -217,17 +222,27 @@ impl Sent {
         !self.is_empty()
     }
     /// Leads each hint to where its term lies now, or takes it away.
+    #[inline]
     pub(crate) fn follow(&mut self, mut to: impl FnMut(Term) -> Option<Term>) {
-        let before = std::mem::replace(&mut self.hints, [0; HINTS]);
-        for hint in before.into_iter().filter(|h| *h != 0) {
+        let mut before = [0; HINTS];
+        let mut n = 0;
+        let mut taken = std::mem::take(&mut self.taken);
+        while taken != 0 {
+            let i = taken.trailing_zeros() as usize;
+            taken &= taken - 1;
+            before[n] = std::mem::take(&mut self.hints[i]);
+            n += 1;
+        }
+        for &hint in &before[..n] {
             let t = to(hinted(hint));
             if let Some(t) = t.filter(|t| !is_region_ptr(t.ptr())) {
                 self.hints[place(t)] = t.raw() | hint & SMALL;
+                self.taken |= 1 << place(t);
             }
         }
     }
     /// Whether it is of no use.
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.hints.iter().all(|h| *h == 0)
+        self.entries.is_empty() && self.taken == 0
     }
 }

@@ -252,10 +252,14 @@ unsafe fn verify_all(
             let dead = heap.runs.as_ref().is_some_and(|r| r.is_dead(a));
             let starts = match t.is_boxed() {
                 true => g.starts.binary_search(&a).is_ok(),
-                false => g.holds(a + 8) && !(*t.ptr()).is_header() && !(*t.ptr().add(1)).is_header(),
+                false => {
+                    g.holds(a + 8) && !(*t.ptr()).is_header() && !(*t.ptr().add(1)).is_header()
+                }
             };
             if dead || !starts {
-                return Err(format!("a hint of what was sent leads to no term, at {a:x}"));
+                return Err(format!(
+                    "a hint of what was sent leads to no term, at {a:x}"
+                ));
             }
         }
     }

@@ -399,9 +399,10 @@ fn insert_new_2(cx: &mut Cx, [tab, what]: [Term; 2]) -> BifResult {
 }
 
 /// A list of copies, in the order of insertion: tables hold the latest first.
-fn copies(cx: &mut Cx, m: Matches) -> Term {
+fn copies(cx: &mut Cx, m: Matches, again: &mut bool) -> Term {
     let mut l = NIL;
     for o in m {
+        *again |= o.looked_up();
         let t = o.copy_to(cx);
         cx.bump(o.copied_words() / 256);
         accounts::copied(cx, Account::TableOut, o.copied_words(), NIL);
@@ -409,9 +410,10 @@ fn copies(cx: &mut Cx, m: Matches) -> Term {
     }
     l
 }
-fn copy_one(cx: &mut Cx, o: Option<&Object>) -> Term {
+fn copy_one(cx: &mut Cx, o: Option<&Object>, again: &mut bool) -> Term {
     match o {
         Some(o) => {
+            *again |= o.looked_up();
             cx.bump(o.copied_words() / 256);
             let t = o.copy_to(cx);
             accounts::copied(cx, Account::TableOut, o.copied_words(), NIL);
@@ -423,10 +425,32 @@ fn copy_one(cx: &mut Cx, o: Option<&Object>) -> Term {
 
 fn lookup_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
     let t = table(cx, tab, Want::Read)?;
-    Ok(match &t.store {
-        Store::Hash(h) => there!(cx, h.with_key(key, |m| copies(cx, m))),
-        Store::Tree(s) => there!(cx, s.with_key(key, |o| copy_one(cx, o))),
-    })
+    let mut again = false;
+    let found = match &t.store {
+        Store::Hash(h) => there!(cx, h.with_key(key, |m| copies(cx, m, &mut again))),
+        Store::Tree(s) => there!(cx, s.with_key(key, |o| copy_one(cx, o, &mut again))),
+    };
+    if again {
+        settle(cx, t, key);
+    }
+    Ok(found)
+}
+
+/// Puts what is not small of the object with that key in a region, since it is looked up again and again.
+#[cold]
+fn settle(cx: &mut Cx, t: &Table, key: Term) {
+    if !t.is_set() {
+        return;
+    }
+    let f = |o: &mut Owned| match o.is_settled() {
+        true => (Change::None, ()),
+        false => (Change::Replace(Owned::settled(cx, o.tuple())), ()),
+    };
+    // A table that has gone meanwhile has nothing to settle.
+    let _ = match &t.store {
+        Store::Hash(h) => h.modify(key, None, f),
+        Store::Tree(s) => s.modify(key, None, f),
+    };
 }
 
 fn member_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
@@ -452,10 +476,14 @@ fn lookup_element(
     let t = table(cx, tab, Want::Read)?;
     let pos = pos.as_small().filter(|&p| p >= 1).ok_or(Fail::Badarg)? as usize;
     let is_set = t.is_set();
-    let element = |cx: &mut Cx, o: Option<&Object>| match o {
+    let mut again = false;
+    let mut element = |cx: &mut Cx, o: Option<&Object>| match o {
         None => Found::Nothing,
         Some(o) if pos > o.arity() => Found::Short,
-        Some(o) => Found::Is(o.copy_element(pos, cx)),
+        Some(o) => {
+            again |= !o.element(pos).is_immed() && o.looked_up();
+            Found::Is(o.copy_element(pos, cx))
+        }
     };
     let found = match &t.store {
         Store::Tree(s) => there!(cx, s.with_key(key, |o| element(cx, o))),
@@ -476,6 +504,9 @@ fn lookup_element(
             })
         ),
     };
+    if again {
+        settle(cx, t, key);
+    }
     match found {
         Found::Is(e) => Ok(e),
         Found::Short => Err(Fail::Badarg),
@@ -534,7 +565,7 @@ fn take_2(cx: &mut Cx, [tab, key]: [Term; 2]) -> BifResult {
         }
         Store::Tree(s) => {
             let o = there!(cx, s.erase(key, |_| true));
-            Ok(copy_one(cx, o.as_deref()))
+            Ok(copy_one(cx, o.as_deref(), &mut false))
         }
     }
 }
@@ -941,7 +972,7 @@ fn slot_2(cx: &mut Cx, [tab, ix]: [Term; 2]) -> BifResult {
         }
         Store::Tree(s) => {
             let found = s.slot(ix, |o| match o {
-                Some(_) => copy_one(cx, o),
+                Some(_) => copy_one(cx, o, &mut false),
                 None => am::END_OF_TABLE,
             });
             there!(cx, found).ok_or(Fail::Badarg)

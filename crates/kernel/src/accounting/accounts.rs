@@ -271,12 +271,38 @@ fn sampled(budget: &mut i64, every: usize) -> Option<u64> {
     (!first).then_some(every as u64 + overdrawn.unsigned_abs())
 }
 
-/// Counts words that went to regions, or were found there.
+/// Counts words that went to regions, or were found there: in samples where they are few, as copies are.
 pub fn shared(cx: &mut Cx, kind: Kind, moved: u64, shared: u64, what: Term) {
+    let words = (moved + shared) as usize;
+    if words < EXACT_WORDS {
+        cx.copy_budget -= words as i64;
+        if cx.copy_budget < 0 {
+            shared_small(cx, kind, (moved, words as u64), what);
+        }
+        return;
+    }
     let sums = Sums {
         times: 1,
         moved,
         shared,
+        ..Default::default()
+    };
+    record(cx, kind, sums, what);
+}
+
+/// Of `words` words `moved` went to regions.
+#[cold]
+#[inline(never)]
+fn shared_small(cx: &mut Cx, kind: Kind, (moved, words): (u64, u64), what: Term) {
+    let Some(n) = sampled(&mut cx.copy_budget, SAMPLED_WORDS) else {
+        return;
+    };
+    let moved = (u128::from(n) * u128::from(moved) / u128::from(words.max(1))) as u64;
+    let sums = Sums {
+        times: (n / words.max(1)).max(1),
+        moved,
+        shared: n - moved,
+        samples: 1,
         ..Default::default()
     };
     record(cx, kind, sums, what);

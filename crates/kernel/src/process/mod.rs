@@ -527,6 +527,7 @@ impl Process {
         h.stack_reserve = 0;
         h.grow_next = false;
         h.all_survives = false;
+        h.leaves = false;
         h.waited = false;
         h.shrink_next = self.small_sweeps & SHRINK_NEXT != 0;
         h.small_sweeps = self.small_sweeps & SWEEPS;
@@ -552,6 +553,7 @@ impl Process {
             && packs_regions(&h.off_heap)
             && h.old_off_heap.regions.is_empty()
             && h.sent.is_none()
+            && !h.leaves
             && h.off_heap.bytes <= u32::MAX as usize
             && h.block_words() <= u32::MAX as usize
             && h.minor_gcs <= u32::from(u16::MAX)
@@ -595,9 +597,7 @@ const PACKED_BYTES: usize = 256 << 10;
 #[inline]
 fn packs_regions(o: &OffHeap) -> bool {
     o.regions.is_empty()
-        || (o.first.is_null()
-            && o.regions.only().is_some()
-            && o.regions.bytes() <= PACKED_BYTES)
+        || (o.first.is_null() && o.regions.only().is_some() && o.regions.bytes() <= PACKED_BYTES)
 }
 
 /// The one word for a list, or for the region of which it has the count.

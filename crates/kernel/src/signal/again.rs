@@ -39,10 +39,11 @@ const MOST_SHARED: usize = 8;
 pub(super) struct Search {
     levels: Levels,
     least: usize,
+    threshold: usize,
 }
 
-/// A part that was found, and what is known of it.
-type Found = SmallVec<[(Term, Look); 4]>;
+/// A part that was found, and its words, or those of its region.
+type Found = SmallVec<[(Term, usize); 4]>;
 
 /// Words from which on a part is shared, where `threshold` is that of parts that are sent for the first time.
 #[inline]
@@ -55,10 +56,11 @@ pub(super) fn least_words(threshold: usize) -> usize {
 
 impl Search {
     #[inline]
-    pub(super) fn of(t: Term, least: usize) -> Search {
+    pub(super) fn of(t: Term, least: usize, threshold: usize) -> Search {
         Search {
             levels: Levels::of(t),
             least,
+            threshold,
         }
     }
     /// The parts to look at before the term is measured.
@@ -93,17 +95,21 @@ impl Search {
         let mut found = Found::new();
         while let Some(p) = self.levels.next(most) {
             if p.is_list_ptr() || p.is_tuple() || p.is_map() {
-                match h.sent_mut().look(p) {
+                let sent = h.sent_mut();
+                match sent.look(p) {
                     Look::Nothing => {}
                     Look::Known => {
-                        found.push((p, Look::Known));
+                        found.push((p, sent.words_of(p)));
                         continue;
                     }
-                    Look::Again if is_large(h, p, self.least) => {
-                        found.push((p, Look::Again));
-                        continue;
-                    }
-                    Look::Again => h.sent_mut().is_small(p),
+                    Look::Again => match self.words_of(h, p) {
+                        Some(0) => h.sent_mut().is_small(p),
+                        Some(n) => {
+                            found.push((p, n));
+                            continue;
+                        }
+                        None => return Found::new(),
+                    },
                 }
                 if found.len() == MOST_SHARED {
                     break;
@@ -113,39 +119,38 @@ impl Search {
         }
         found
     }
-}
-
-/// Whether `p` has so many words beside what of it lies in regions.
-fn is_large(h: &Heap, p: Term, least: usize) -> bool {
-    let known = |t| h.knows_sent(t);
-    Measure::around(p, known).within(least - 1).is_none()
+    /// Words of a part; 0: there are too few for a region, beside what lies in regions. None: the part is above the threshold.
+    fn words_of(&self, h: &Heap, p: Term) -> Option<usize> {
+        if h.knows_any_sent() {
+            let known = |t| h.knows_sent(t);
+            if Measure::around(p, known).within(self.least - 1).is_some() {
+                return Some(0);
+            }
+        }
+        let words = copy::size_within(p, self.threshold - 1)?;
+        Some(if words < self.least { 0 } else { words })
+    }
 }
 
 /// What stands for `t`, of which some parts were found. None: there is more around them.
 #[inline(never)]
 fn stand_in(cx: &mut Cx, kind: Kind, t: Term, found: &Found) -> Option<(Term, Held)> {
     let h = &mut cx.heap;
-    let mut words = 0;
-    for &(p, look) in found {
-        words += match look {
-            Look::Known => h.sent.as_ref().map_or(0, |s| s.words_of(p)),
-            _ => copy::size_of(p),
-        };
-    }
+    let words = found.iter().map(|f| f.1).sum();
     let is_part = |t: Term| found.iter().any(|(p, _)| *p == t);
     let around = Measure::around(t, is_part).within(words)?;
     h.next_message();
     let mut tally = Tally::default();
     let mut held = RegionSet::default();
     let mut shared: SmallVec<[(Term, Term); 4]> = SmallVec::new();
-    for &(p, _) in found {
+    for &(p, n) in found {
         let s = match h.sent_as(p) {
             Some(s) => {
                 held.hold_pointer(s.ptr());
                 tally.count_shared(words_of(s));
                 s
             }
-            None => region_for(h, &mut held, &mut tally, p),
+            None => region_for(h, &mut held, &mut tally, p, Some(n)),
         };
         shared.push((p, s));
     }
@@ -189,7 +194,7 @@ pub(super) fn element(
             tally.count_shared(words_of(s));
             s
         }
-        None => region_for(h, held, &mut tally, t),
+        None => region_for(h, held, &mut tally, t, Some(words)),
     };
     give(tally, cx, Kind::TableIn, s);
     Some(s)

@@ -14,13 +14,13 @@ use crate::message::sharing::threshold;
 pub use crate::message::sharing::{
     COPIED, DEFAULT_THRESHOLD, MOVED, SHARED, Tally, asked_threshold, copies, set_threshold,
 };
+use purlin_term::copy::{self, Measure};
 use purlin_term::frag::Fragment;
 use purlin_term::graph::{self, Graph};
 use purlin_term::heap::Heap;
 use purlin_term::region::{
     self, Builder, Region, RegionSet, is_counted_ptr, is_region_ptr, region_of,
 };
-use purlin_term::copy::{self, Measure};
 use purlin_term::{Alloc, Term, am, atom, map};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
@@ -121,7 +121,7 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
         if let Some(n) = measure.within(least - 1) {
             return copied(n);
         }
-        let mut search = Search::of(t, least);
+        let mut search = Search::of(t, least, threshold);
         if let Some(shared) = search.look(cx, kind, t, Search::first(kind)) {
             return shared;
         }
@@ -177,7 +177,7 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
         }
     } else {
         // Many things, none of them large.
-        region_for(h, &mut held, &mut tally, t)
+        region_for(h, &mut held, &mut tally, t, None)
     };
     give(tally, cx, kind, term);
     (term, Held::new(Some(frag), held, None))
@@ -285,7 +285,7 @@ pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, u
         h.next_message();
         // There may be little around what lies in regions already.
         part(h, held, &mut tally, t, threshold, false)
-            .unwrap_or_else(|| region_for(h, held, &mut tally, t))
+            .unwrap_or_else(|| region_for(h, held, &mut tally, t, None))
     };
     give(tally, cx, Kind::TableIn, s);
     Ok((s, whole_words(s)))
@@ -303,6 +303,11 @@ pub fn whole_words(t: Term) -> usize {
 #[inline]
 pub fn is_large(words: usize) -> bool {
     words >= threshold()
+}
+
+/// Whether anything is shared at all.
+pub fn is_on() -> bool {
+    threshold() != usize::MAX
 }
 
 /// Copies of `terms`, of `words` words together ([`copy::size_whole`]), in a region of theirs. `held` gets a count of it.
@@ -342,7 +347,7 @@ fn part(
         return Some(s);
     }
     let small = !known && copy::size_within(t, threshold.saturating_sub(1)).is_some();
-    (!small).then(|| region_for(h, held, tally, t))
+    (!small).then(|| region_for(h, held, tally, t, None))
 }
 
 /// Words of the region that a term starts, which is the measure of what was not copied.
@@ -351,9 +356,19 @@ pub(super) fn words_of(t: Term) -> usize {
     region_of(t.ptr()).map_or(0, |r| r.words)
 }
 
-/// Copies `t` to a region, of which `held` gets a count. A part that is reached more than once stays one part.
-pub(super) fn region_for(h: &mut Heap, held: &mut RegionSet, tally: &mut Tally, t: Term) -> Term {
-    let (s, r) = graph::to_region(t, h);
+/// Copies `t` to a region, of which `held` gets a count. A part that is reached more than once stays one part. `words`: those of a
+/// copy of it as a tree, where they are known.
+pub(super) fn region_for(
+    h: &mut Heap,
+    held: &mut RegionSet,
+    tally: &mut Tally,
+    t: Term,
+    words: Option<usize>,
+) -> Term {
+    let (s, r) = match words {
+        Some(n) => graph::to_region_of(t, h, n),
+        None => graph::to_region(t, h),
+    };
     let n = r.words;
     tally.count_moved(n);
     if (t.is_list_ptr() || t.is_tuple() || t.is_map()) && h.owns(t.ptr()) {

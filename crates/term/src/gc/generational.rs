@@ -456,8 +456,8 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
 /// Leaves the regions of which the heap uses little: copies that little out. `seen` is what the full sweep that was just
 /// made has met. Gives the words moved.
 ///
-/// Bounded: nothing is done unless the regions left are larger than the heap, which is copied once more for it, and at
-/// most a sixteenth of each region is copied out, and no more than [`LEAVE_AT_MOST_WORDS`].
+/// Bounded: where the regions left are smaller than the heap, which is copied once more for it, every second full sweep does so
+/// at most; and a small part of each region is copied out ([`leave_limit`]), and no more than [`LEAVE_AT_MOST_WORDS`].
 ///
 /// # Safety
 /// As for [`collect`]; `seen` is what the full sweep has met that was just made, and nothing ran since.
@@ -467,12 +467,22 @@ unsafe fn leave_regions(
     roots: &mut [&mut [Term]],
     seen: &[SeenRegion],
 ) -> usize {
+    let before = std::mem::take(&mut heap.leaves);
     if seen.is_empty() {
         return 0;
     }
     let (areas, kept, left) = worth_leaving(seen);
-    // Copying the heap once more is only worth it for regions that are larger than the heap.
-    if areas.is_empty() || (left < heap.all_words() && !stress::roll(2)) {
+    if areas.is_empty() {
+        return 0;
+    }
+    // Copying the heap once more is only worth it for regions that are larger than the heap. Others are not held for long either,
+    // unless the heap is very large.
+    let words = heap.all_words();
+    let now = left >= words
+        || words <= LEAVE_AT_ONCE_WORDS
+        || (before && words <= IN_PLACE_WORDS.load(Ordering::Relaxed));
+    if !now && !stress::roll(2) {
+        heap.leaves = true;
         return 0;
     }
     // `kept` counts what comes out of the regions; what is reached twice counts twice, so it is enough.

@@ -5,12 +5,14 @@
 //! which regions are still referred to, and releases the others ([`Notes`]). A large region of which the heap uses little is *left*:
 //! a second copy takes these few terms along as if they were the heap's own ([`worth_leaving`]), and the region is held no longer.
 
-use super::sizes::{LEAVE_ABOVE_WORDS, LEAVE_AT_MOST_WORDS, LEAVE_ROUNDS, SEEN_TERMS};
+use super::sizes::{LEAVE_ABOVE_WORDS, LEAVE_AT_MOST_WORDS, LEAVE_ROUNDS};
+use super::sizes::{SEEN_REGIONS, SEEN_TERMS, leave_limit};
 use crate::layout;
 use crate::region::{Region, RegionSet, is_counted_ptr, region_of};
 use crate::sent::{Sent, SentTerm};
 use crate::stress;
 use crate::word::Term;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 /// A counted region that a full sweep met, and the terms in it that the heap refers to.
@@ -31,6 +33,9 @@ pub(crate) struct Notes<'a> {
     in_old: bool,
     /// Where to note the terms that are referred to, too.
     list: Option<&'a mut Vec<SeenRegion>>,
+    /// The place in `list` of each region, by the address of its head; and how many were there before.
+    places: HashMap<usize, usize>,
+    before: usize,
     /// Addresses (start, length) of the region met last, which is noted; and its place in `list` if more of it is
     /// wanted.
     last: (usize, usize),
@@ -44,6 +49,8 @@ impl<'a> Notes<'a> {
             seen: RegionSet::default(),
             seen_old: RegionSet::default(),
             in_old: false,
+            places: HashMap::new(),
+            before: list.as_ref().map_or(0, |l| l.len()),
             list,
             last: (0, 0),
             last_index: usize::MAX,
@@ -80,18 +87,25 @@ impl<'a> Notes<'a> {
             }
             self.last = (r.base as usize, r.words * 8);
             self.last_index = usize::MAX;
-            // The latest regions are searched first. Beyond the bound a region is noted, but none of its terms: it can't be left
-            // then.
+            // Beyond the bound a region is noted, but none of its terms: it can't be left then.
             if let Some(l) = self.list.as_mut() {
-                self.last_index = match l.iter().rposition(|s| std::ptr::eq(s.region, r)) {
-                    Some(i) => i,
-                    None if l.len() < SEEN_TERMS => {
-                        l.push(SeenRegion {
-                            region: r,
-                            terms: Vec::new(),
-                            many: false,
+                let key = r as *const Region as usize;
+                self.last_index = match self.places.get(&key) {
+                    Some(&i) => i,
+                    None if l.len() < SEEN_REGIONS => {
+                        // What is young and what is old are two goes, with one list.
+                        let known = l.iter().take(self.before);
+                        let known = known.enumerate().find(|(_, s)| std::ptr::eq(s.region, r));
+                        let i = known.map(|(i, _)| i).unwrap_or_else(|| {
+                            l.push(SeenRegion {
+                                region: r,
+                                terms: Vec::new(),
+                                many: false,
+                            });
+                            l.len() - 1
                         });
-                        l.len() - 1
+                        self.places.insert(key, i);
+                        i
                     }
                     None => usize::MAX,
                 };
@@ -179,7 +193,7 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
     let most = LEAVE_AT_MOST_WORDS.load(Ordering::Relaxed);
     let limit = |s: &SeenRegion| match stress::roll(2) {
         true => stress::below(s.region.words + 1).min(most),
-        false => (s.region.words / 16).min(most),
+        false => leave_limit(s.region.words).min(most),
     };
     let above = if stress::roll(2) {
         0
@@ -200,6 +214,11 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
             }
         })
         .collect();
+    // Each by itself first: most of those that take too much do so without the others.
+    some.retain_mut(|l| {
+        l.left = l.limit;
+        count_out(std::slice::from_mut(l)).is_ok()
+    });
     some.sort_unstable_by_key(|l| l.area);
     // One that takes too much is not left, and then nothing is copied on its behalf: counted anew without it. Each round
     // takes as many steps as may be copied.
@@ -215,7 +234,16 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
             }
         }
     }
-    (Vec::new(), 0, 0)
+    // Too many depend on each other. Those that refer to no others can be told without them.
+    some.retain(|l| l.seen.region.is_leaf());
+    some.iter_mut().for_each(|l| l.left = l.limit);
+    match count_out(&mut some) {
+        Ok(kept) => {
+            let words = some.iter().map(|l| l.seen.region.words).sum();
+            (some.iter().map(|l| l.area).collect(), kept, words)
+        }
+        Err(_) => (Vec::new(), 0, 0),
+    }
 }
 
 /// Words that are copied out of the regions, what is reached twice counted twice; Err: which of them takes more than it may.

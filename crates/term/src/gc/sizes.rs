@@ -186,11 +186,27 @@ const VERY_LARGE_WORDS: usize = 1 << 24;
 /// Terms noted for each region.
 pub(super) const SEEN_TERMS: usize = 64;
 
+/// Regions noted at a time.
+pub(super) const SEEN_REGIONS: usize = 1 << 16;
+
 /// So often it is tried to find regions that are worth leaving together.
 pub(super) const LEAVE_ROUNDS: usize = 8;
 
 /// Regions of fewer words than this are not worth leaving.
-pub(super) const LEAVE_ABOVE_WORDS: usize = 4096;
+pub(super) const LEAVE_ABOVE_WORDS: usize = 128;
+/// Of larger ones a sixteenth may be copied out, of others a quarter: of those little is little.
+const LEAVE_SIXTEENTH_WORDS: usize = 4096;
+
+/// Words that may be copied out of a region of so many to leave it.
+pub(super) fn leave_limit(words: usize) -> usize {
+    match words < LEAVE_SIXTEENTH_WORDS {
+        true => words / 4,
+        false => words / 16,
+    }
+}
+
+/// A heap of no more words is copied once more to leave regions whatever they have.
+pub(super) const LEAVE_AT_ONCE_WORDS: usize = 4096;
 
 /// Words copied out of a region to leave it. 0: regions are never left.
 pub static LEAVE_AT_MOST_WORDS: AtomicUsize = AtomicUsize::new(1 << 18);
