@@ -13,8 +13,8 @@ const PROGRAM: &str = r#"
 -export([main/1]).
 main(["fail"]) -> halt(3);
 main(_) ->
-    List = lists:seq(1, 5000),
-    [begin {P, R} = spawn_monitor(fun() -> length(List) end),
+    [begin List = lists:seq(1, 5000),
+           {P, R} = spawn_monitor(fun() -> length(List) end),
            receive {'DOWN', R, process, P, normal} -> ok end
      end || _ <- lists:seq(1, 100)],
     io:format("counted on ~s~n", [erlang:system_info(machine)]).

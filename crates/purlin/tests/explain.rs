@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use purlin_diagnostics::json::{self, Json};
 
-/// 400 processes capture 5,000 elements (78 KiB) each. 300 messages wait, each of ten elements. An object of a table is read 100 times.
+/// 400 processes capture 5,000 elements (78 KiB) each, which nobody else has. 300 messages wait, each of ten elements. An object of a bag is read 100 times (one of a set
+/// would be shared).
 const APP: &str = r#"
 -module(app).
 -export([main/0, stay/0]).
@@ -24,13 +25,13 @@ stay() ->
     io:format("ready~n"),
     receive never -> ok end.
 work() ->
-    Socket = #{assigns => lists:seq(1, 5000), id => 7},
+    Make = fun() -> #{assigns => lists:seq(1, 5000), id => 7} end,
     Small = 3,
-    ets:new(cache, [named_table, public]),
+    ets:new(cache, [named_table, public, bag]),
     ets:insert(cache, {report, lists:seq(1, 2000)}),
     Hog = spawn(fun() -> receive stop -> ok end end),
     register(hog, Hog),
-    [start(Small, Socket) || _ <- lists:seq(1, 400)],
+    [start(Small, Make()) || _ <- lists:seq(1, 400)],
     [tell(Hog, N) || N <- lists:seq(1, 300)],
     [lookup() || _ <- lists:seq(1, 100)].
 start(Small, Socket) ->
