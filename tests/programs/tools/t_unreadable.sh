@@ -1,8 +1,9 @@
 # Descriptors that can't be read, as standard input and as others: ports on them stay for output.
+# The shell's prompt comes when it comes: only what is asked for counts.
 for m in -noshell ''; do
-  erl $m -eval 'io:format("hello~n"), timer:sleep(200), halt().' 0>/dev/null
-  erl $m -eval 'io:format("hello~n"), timer:sleep(200), halt().' </tmp
-  erl $m -eval 'io:format("hello~n"), timer:sleep(200), halt().' 0>only_written
+  erl $m -eval 'io:format("hello~n"), timer:sleep(200), halt().' 0>/dev/null | grep -o hello
+  erl $m -eval 'io:format("hello~n"), timer:sleep(200), halt().' </tmp | grep -o hello
+  erl $m -eval 'io:format("hello~n"), timer:sleep(200), halt().' 0>only_written | grep -o hello
 done
 erl -noshell -eval 'io:format("hello~n"), halt().' 0<&-
 cat >fds.erl <<'END'
