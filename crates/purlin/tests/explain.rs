@@ -298,7 +298,7 @@ fn a_running_program_is_asked() {
     );
     assert_eq!(
         word(&top[0], &["current", "function"]),
-        "app:'-work/0-fun-0-'/0"
+        "app:'-work/0-fun-1-'/0"
     );
     let memory = scratch.json(&[&pid]);
     let resident = number(&memory, &["resident_bytes"]);

@@ -96,7 +96,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "block",
             "graph",
         ],
-        7,
+        6,
     ),
     (
         "loader",

@@ -22,7 +22,8 @@ use crate::alloc::Alloc;
 use crate::frag::Fragment;
 use crate::gc::Runs;
 use crate::off_heap::OffHeap;
-use crate::region::{self, Region, RegionSet};
+use crate::region::{self, Region};
+use crate::region_set::RegionSet;
 use crate::sent::Sent;
 use crate::word::Term;
 

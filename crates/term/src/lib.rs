@@ -40,7 +40,7 @@ pub mod print;
 pub mod record;
 pub mod refcount;
 pub mod region;
-mod region_set;
+pub mod region_set;
 pub mod release;
 pub mod sent;
 mod stress;

@@ -5,7 +5,7 @@ use crate::fun::FunEntry;
 use crate::layout::NEXT;
 use crate::magic::MagicRef;
 use crate::node::Node;
-use crate::region::RegionSet;
+use crate::region_set::RegionSet;
 use crate::word::{Subtag, Term, header_subtag};
 use std::sync::atomic::Ordering;
 

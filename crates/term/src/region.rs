@@ -19,7 +19,6 @@ use crate::background_free;
 use crate::fence;
 use crate::off_heap::OffHeap;
 use crate::refcount::RefCount;
-pub use crate::region_set::RegionSet;
 use crate::sync::Mutex;
 use crate::word::Term;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};

@@ -11,6 +11,7 @@ use objects::{Found, check_object, list_objects, object_in_region, same_objects,
 use crate::heap::Heap;
 use crate::layout;
 use crate::region;
+use crate::region_set::RegionSet;
 use crate::stress;
 use crate::word::{Subtag, TAG_BOXED, TAG_LIST, Term, header_subtag};
 use std::collections::HashSet;
@@ -112,7 +113,7 @@ unsafe fn verify_all(
     same_objects("old", &mut old.owners, old_list)?;
 
     // Regions that young terms refer to are held by either generation, those of old terms by theirs.
-    let of = |s: &region::RegionSet| s.iter().map(|r| r as *const region::Region).collect();
+    let of = |s: &RegionSet| s.iter().map(|r| r as *const region::Region).collect();
     let old_held: HashSet<*const region::Region> = of(&heap.old_off_heap.regions);
     let mut held: HashSet<*const region::Region> = of(&heap.off_heap.regions);
     for f in &heap.frags {

@@ -15,7 +15,7 @@ use crate::message::sharing::Tally;
 use purlin_term::copy::{self, Levels, Measure};
 use purlin_term::frag::Fragment;
 use purlin_term::heap::Heap;
-use purlin_term::region::RegionSet;
+use purlin_term::region_set::RegionSet;
 use purlin_term::sent::Look;
 use purlin_term::{Term, gc};
 use smallvec::SmallVec;

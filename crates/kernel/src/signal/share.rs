@@ -18,9 +18,8 @@ use purlin_term::copy::{self, Measure};
 use purlin_term::frag::Fragment;
 use purlin_term::graph::{self, Graph};
 use purlin_term::heap::Heap;
-use purlin_term::region::{
-    self, Builder, Region, RegionSet, is_counted_ptr, is_region_ptr, region_of,
-};
+use purlin_term::region::{self, Builder, Region, is_counted_ptr, is_region_ptr, region_of};
+use purlin_term::region_set::RegionSet;
 use purlin_term::{Alloc, Term, am, atom, map};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;

@@ -8,7 +8,8 @@
 use super::sizes::{LEAVE_ABOVE_WORDS, LEAVE_AT_MOST_WORDS, LEAVE_ROUNDS};
 use super::sizes::{SEEN_REGIONS, SEEN_TERMS, leave_limit};
 use crate::layout;
-use crate::region::{Region, RegionSet, is_counted_ptr, region_of};
+use crate::region::{Region, is_counted_ptr, region_of};
+use crate::region_set::RegionSet;
 use crate::sent::{Sent, SentTerm};
 use crate::stress;
 use crate::word::Term;
