@@ -18,16 +18,21 @@ use crate::stubs::{CX, E, HP, INNER, REDS, X_REGS};
 use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
 use purlin_isa::ops::Op;
 
-use purlin_term::layout::{FLATMAP_HEAD_WORDS, FLATMAP_HEADER, FLATMAP_LIMIT, FUN_WORDS};
-use purlin_term::word::{NIL_WORD, Subtag, TAG_LIST, TAG_SMALL, header};
+use purlin_term::layout::{
+    CONS_TAIL, FLATMAP_HEAD_WORDS, FLATMAP_HEADER, FLATMAP_KEYS, FLATMAP_LIMIT, FUN_BITS,
+    FUN_TARGET, FUN_WORDS, MATCH_END, MATCH_POSITION,
+};
+use purlin_term::word::{
+    ARITY_SHIFT, KIND_MASK, NIL_WORD, SMALL_SHIFT, SUBTAG_SHIFT, Subtag, TAG_ATOM, TAG_BOXED,
+    TAG_LIST, TAG_MASK, TAG_SMALL, TAG4_MASK, TAG6_MASK, header, is_immed_word as is_immediate,
+    is_small_word,
+};
 
 #[path = "templates/mod.rs"]
 mod templates;
 
-const TAG_BOXED: u64 = 2;
-const TAG_ATOM: u64 = 0x0B;
-/// Low bits of a header that tell its kind.
-const HEADER_MASK: u8 = 0x3F;
+/// [`KIND_MASK`], for an instruction that tests a byte.
+const HEADER_MASK: u8 = KIND_MASK as u8;
 /// First register number that is in memory.
 const IN_MEMORY: u16 = X_REGS.len() as u16;
 /// Arms of a selection that are compared one after another.
@@ -249,12 +254,6 @@ fn decode_at(f: &Function, at: u32) -> Option<Instruction> {
     decode(f.code, at, number)
 }
 
-fn is_small_word(w: u64) -> bool {
-    w & 15 == TAG_SMALL
-}
-fn is_immediate(w: u64) -> bool {
-    w & 3 == 3
-}
 fn y(n: u16) -> Mem {
     at(E, (i32::from(n) + 1) * 8)
 }
@@ -262,8 +261,8 @@ fn x(n: u16) -> Mem {
     at(CX, i32::from(n) * 8)
 }
 /// The word `n` words behind the header of what a boxed term points at.
-fn boxed(r: Reg, n: i32) -> Mem {
-    at(r, n * 8 - TAG_BOXED as i32)
+fn boxed(r: Reg, n: usize) -> Mem {
+    at(r, n as i32 * 8 - TAG_BOXED as i32)
 }
 
 impl<'a, 'e> Gen<'a, 'e> {
@@ -411,35 +410,35 @@ impl<'a, 'e> Gen<'a, 'e> {
 
     fn if_not_small(&mut self, r: Reg, to: Label) {
         self.a.lea(RCX, at(r, 1));
-        self.a.test8_i(RCX, 15);
+        self.a.test8_i(RCX, TAG4_MASK as u8);
         self.a.jcc(Cond::Ne, to);
     }
     fn if_not_boxed(&mut self, r: Reg, to: Label) {
         self.a.lea(RCX, at(r, -(TAG_BOXED as i32)));
-        self.a.test8_i(RCX, 3);
+        self.a.test8_i(RCX, TAG_MASK as u8);
         self.a.jcc(Cond::Ne, to);
     }
     fn if_not_cons(&mut self, r: Reg, to: Label) {
         self.a.lea(RCX, at(r, -(TAG_LIST as i32)));
-        self.a.test8_i(RCX, 3);
+        self.a.test8_i(RCX, TAG_MASK as u8);
         self.a.jcc(Cond::Ne, to);
     }
     /// Jumps where a term is boxed or a cons cell.
     fn if_pointer(&mut self, r: Reg, to: Label) {
         self.a.lea(RCX, at(r, 1));
-        self.a.test8_i(RCX, 3);
+        self.a.test8_i(RCX, TAG_MASK as u8);
         self.a.jcc(Cond::Ne, to);
     }
     fn if_immediate(&mut self, r: Reg, to: Label) {
         self.a.lea(RCX, at(r, 1));
-        self.a.test8_i(RCX, 3);
+        self.a.test8_i(RCX, TAG_MASK as u8);
         self.a.jcc(Cond::E, to);
     }
     /// The low bits of the header of a boxed term, compared with those of a kind.
     fn cmp_subtag(&mut self, r: Reg, s: Subtag) {
         self.a.load32(RCX, boxed(r, 0));
         self.a.alu_i(D, And, RCX, i32::from(HEADER_MASK));
-        self.a.alu_i(D, Cmp, RCX, (s as i32) << 2);
+        self.a.alu_i(D, Cmp, RCX, (s as i32) << SUBTAG_SHIFT);
     }
     fn if_not_kind(&mut self, r: Reg, s: Subtag, to: Label) {
         self.if_not_boxed(r, to);
@@ -464,7 +463,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.a.mov32(RCX, ra);
                 self.a.alu(D, And, RCX, rb);
                 self.a.invert(RCX);
-                self.a.test8_i(RCX, 15);
+                self.a.test8_i(RCX, TAG4_MASK as u8);
                 self.a.jcc(Cond::Ne, to);
             }
         }

@@ -89,6 +89,8 @@ fn look_up(a: &mut Asm, f: &Fields, none: Label) {
 }
 
 const SAVED: [Reg; 6] = [RBP, RBX, R12, R13, R14, R15];
+/// By `chance`, what stands in the context for a register whose value is in a machine register: it has the tag of a header.
+const NOTHING: i32 = 0x0DEA_D000;
 
 /// Makes all stubs, to stand at address `base`: their bytes and addresses.
 pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>, Stubs)> {
@@ -266,7 +268,7 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
         a.jmp_r(R11);
     }
     let _ = t;
-    let chance = crate::chaos::stub(&mut a, f);
+    let chance = count_chance(&mut a, f);
 
     // Natives, by number of arguments: as helper, but nothing is stored beside the arguments, and of the X registers only X0 holds
     // something behind it.
@@ -317,18 +319,35 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
     Some((bytes, s))
 }
 
+/// The stub `chance` ([`chaos`](crate::chaos)): what it leaves in the flags is `E` where code is to leave.
+fn count_chance(a: &mut Asm, f: &Fields) -> Label {
+    a.align(16);
+    let l = a.here_label();
+    for n in 0..X_REGS.len() as i32 {
+        a.store_i(at(CX, n * 8), NOTHING);
+    }
+    a.alu_mi(Width::Q, Alu::Sub, at(CX, f.chaos), 1);
+    a.ret();
+    l
+}
 /// The stub `context`.
 fn make_context(a: &mut Asm) {
-    const BOXED: i32 = 2;
-    let word = |r: Reg, n: i32| at(r, n * 8 - BOXED);
+    use purlin_term::layout::{
+        BIN_SIZE, HEAP_BIN_HEAD_WORDS, MATCH_BYTES, MATCH_END, MATCH_ORIGINAL, MATCH_POSITION,
+        REFC_BIN_BYTES, SUB_BIN_BITS, SUB_BIN_OFFSET, SUB_BIN_ORIGINAL,
+    };
+    use purlin_term::word::{KIND_MASK, SUBTAG_SHIFT, TAG_BOXED, TAG_MASK};
+    const BOXED: i32 = TAG_BOXED as i32;
+    let word = |r: Reg, n: usize| at(r, n as i32 * 8 - BOXED);
+    let field = |n: usize| at(HP, n as i32 * 8);
     let subtag = |a: &mut Asm, r: Reg, by: Reg| {
         a.load32(by, at(r, -BOXED));
-        a.alu_i(Width::D, Alu::And, by, 0x3F);
+        a.alu_i(Width::D, Alu::And, by, KIND_MASK as i32);
     };
-    let kind = |s: Subtag| (s as i32) << 2;
+    let kind = |s: Subtag| (s as i32) << SUBTAG_SHIFT;
     let (fail, heap, counted, write) = (a.label(), a.label(), a.label(), a.label());
     a.lea(RCX, at(R10, -BOXED));
-    a.test8_i(RCX, 3);
+    a.test8_i(RCX, TAG_MASK as u8);
     a.jcc(Cond::Ne, fail);
     a.lea(RCX, at(HP, MATCH_CONTEXT_WORDS as i32 * 8));
     a.alu(Width::Q, Alu::Cmp, RCX, E);
@@ -341,41 +360,41 @@ fn make_context(a: &mut Asm) {
     a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::SubBin));
     a.jcc(Cond::Ne, fail);
     // A part of a binary: where its bits start, and how many there are.
-    a.load8(R11, at(R10, 3 * 8 - BOXED + 1));
-    a.load(R12, word(R10, 2));
+    a.load8(R11, at(R10, SUB_BIN_BITS as i32 * 8 - BOXED + 1));
+    a.load(R12, word(R10, SUB_BIN_OFFSET));
     a.lea(R11, indexed(R11, R12, 8, 0));
-    a.load(R12, word(R10, 1));
+    a.load(R12, word(R10, BIN_SIZE));
     a.shift_i(Width::Q, Shift::Shl, R12, 3);
-    a.load8(RCX, at(R10, 3 * 8 - BOXED));
+    a.load8(RCX, word(R10, SUB_BIN_BITS));
     a.alu(Width::Q, Alu::Add, R12, RCX);
     a.alu(Width::Q, Alu::Add, R12, R11);
-    a.load(R10, word(R10, 4));
-    a.store(at(HP, 24), R11);
-    a.store(at(HP, 32), R12);
+    a.load(R10, word(R10, SUB_BIN_ORIGINAL));
+    a.store(field(MATCH_POSITION), R11);
+    a.store(field(MATCH_END), R12);
     subtag(a, R10, RCX);
-    a.lea(R11, word(R10, 2));
+    a.lea(R11, word(R10, HEAP_BIN_HEAD_WORDS));
     a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::HeapBin));
     a.jcc(Cond::E, write);
-    a.load(R11, word(R10, 4));
+    a.load(R11, word(R10, REFC_BIN_BYTES));
     a.jmp(write);
     a.bind(heap);
-    a.lea(R11, word(R10, 2));
+    a.lea(R11, word(R10, HEAP_BIN_HEAD_WORDS));
     let whole = a.label();
     a.jmp(whole);
     a.bind(counted);
-    a.load(R11, word(R10, 4));
+    a.load(R11, word(R10, REFC_BIN_BYTES));
     a.bind(whole);
-    a.load(RCX, word(R10, 1));
+    a.load(RCX, word(R10, BIN_SIZE));
     a.shift_i(Width::Q, Shift::Shl, RCX, 3);
-    a.store_i(at(HP, 24), 0);
-    a.store(at(HP, 32), RCX);
+    a.store_i(field(MATCH_POSITION), 0);
+    a.store(field(MATCH_END), RCX);
     a.bind(write);
     a.store_i(
         at(HP, 0),
         header(Subtag::MatchContext, MATCH_CONTEXT_WORDS - 1) as i32,
     );
-    a.store(at(HP, 8), R10);
-    a.store(at(HP, 16), R11);
+    a.store(field(MATCH_ORIGINAL), R10);
+    a.store(field(MATCH_BYTES), R11);
     a.lea(R10, at(HP, BOXED));
     a.alu_i(Width::Q, Alu::Add, HP, MATCH_CONTEXT_WORDS as i32 * 8);
     a.ret();

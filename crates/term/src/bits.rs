@@ -542,8 +542,6 @@ pub enum AppendError {
     Size,
 }
 
-const SUB_WRITABLE: u64 = 1 << 16;
-
 /// Least bytes of a block that is to grow.
 const MIN_WRITABLE: usize = 256;
 

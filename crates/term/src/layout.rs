@@ -381,8 +381,10 @@ impl Bits {
 }
 
 /// Flags in the last word of a refc binary: it may be appended to in place, and who may.
-pub(crate) const PB_IS_WRITABLE: u64 = 1;
-pub(crate) const PB_ACTIVE_WRITER: u64 = 2;
+pub const PB_IS_WRITABLE: u64 = 1;
+pub const PB_ACTIVE_WRITER: u64 = 2;
+/// In the word [`SUB_BIN_BITS`]: what it is a part of may be appended to behind its end.
+pub const SUB_WRITABLE: u64 = 1 << 16;
 
 impl Term {
     /// The data of a bitstring of any representation; None for anything else (match contexts too).

@@ -109,18 +109,19 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => (pa, None),
         };
         self.a.mov(RCX, v.1);
-        match c.map(|w| i32::try_from((w as i64) >> 4)) {
+        match c.map(|w| i32::try_from((w as i64) >> SMALL_SHIFT)) {
             Some(Ok(k)) => {
                 self.a.alu_i(Q, And, RCX, -16);
                 self.a.imul_i(RCX, RCX, k);
             }
             Some(Err(_)) => {
                 self.a.alu_i(Q, And, RCX, -16);
-                self.a.mov_i(R11, ((c.unwrap_or(0) as i64) >> 4) as u64);
+                self.a
+                    .mov_i(R11, ((c.unwrap_or(0) as i64) >> SMALL_SHIFT) as u64);
                 self.a.imul(RCX, R11);
             }
             None => {
-                self.a.shift_i(Q, Sar, RCX, 4);
+                self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
                 self.a.lea(R11, at(pb.1, -(TAG_SMALL as i32)));
                 self.a.imul(RCX, R11);
             }
@@ -142,10 +143,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.if_not_smalls(pa, pb, cold);
         // A power of two, where nothing is divided that is negative, takes no division.
         if let Arg::C(w) = a[2]
-            && (w as i64) >> 4 > 0
-            && (((w as i64) >> 4) as u64).is_power_of_two()
+            && (w as i64) >> SMALL_SHIFT > 0
+            && (((w as i64) >> SMALL_SHIFT) as u64).is_power_of_two()
         {
-            let k = (((w as i64) >> 4) as u64).trailing_zeros();
+            let k = (((w as i64) >> SMALL_SHIFT) as u64).trailing_zeros();
             let (negative, done) = (self.a.label(), self.a.label());
             self.a.test(Q, pa.1, pa.1);
             self.a.jcc(Cond::S, negative);
@@ -185,15 +186,15 @@ impl<'a, 'e> Gen<'a, 'e> {
     ) {
         let dst = i.args()[3];
         match pb.0 {
-            Arg::C(w) => self.a.mov_i(RCX, ((w as i64) >> 4) as u64),
+            Arg::C(w) => self.a.mov_i(RCX, ((w as i64) >> SMALL_SHIFT) as u64),
             _ => {
                 self.a.mov(RCX, pb.1);
-                self.a.shift_i(Q, Sar, RCX, 4);
+                self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
                 self.a.jcc(Cond::E, cold);
             }
         }
         let minus_one = match pb.0 {
-            Arg::C(w) => (w as i64) >> 4 == -1 || (w as i64) >> 4 == 0,
+            Arg::C(w) => (w as i64) >> SMALL_SHIFT == -1 || (w as i64) >> SMALL_SHIFT == 0,
             _ => {
                 if n == 3 {
                     // The least small integer by -1 is none.
@@ -213,13 +214,13 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.store(x(0), RAX);
         self.a.store(x(1), RDX);
         self.a.mov(RAX, R11);
-        self.a.shift_i(Q, Sar, RAX, 4);
+        self.a.shift_i(Q, Sar, RAX, SMALL_SHIFT as u8);
         self.a.cqo();
         self.a.idiv(RCX);
         self.a.mov(RCX, if n == 3 { RAX } else { RDX });
         self.a.load(RAX, x(0));
         self.a.load(RDX, x(1));
-        self.a.shift_i(Q, Shl, RCX, 4);
+        self.a.shift_i(Q, Shl, RCX, SMALL_SHIFT as u8);
         self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
         self.put(dst, RCX);
     }
@@ -272,7 +273,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let most = if left { 60 } else { 64 };
         match pb.0 {
             Arg::C(w) => {
-                let k = (w as i64) >> 4;
+                let k = (w as i64) >> SMALL_SHIFT;
                 if !(0..most).contains(&k) {
                     self.a.jmp(cold);
                     return self.rejoin();
@@ -281,7 +282,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
             _ => {
                 self.a.mov(RCX, pb.1);
-                self.a.shift_i(Q, Sar, RCX, 4);
+                self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
                 self.a.alu_i(Q, Cmp, RCX, most as i32);
                 self.a.jcc(Cond::Ae, cold);
             }

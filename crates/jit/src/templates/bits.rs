@@ -1,34 +1,35 @@
 //! Matching of bit strings.
 
 use super::*;
+use purlin_term::layout::MATCH_BYTES;
 
 impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn get_byte(&mut self, i: &Instruction) {
         let a = i.args();
         let c = self.get(a[1], R10);
         let to = self.to(a[0]);
-        self.a.load(R11, boxed(c, CTX_POS));
+        self.a.load(R11, boxed(c, MATCH_POSITION));
         self.a.lea(RCX, at(R11, 8));
-        self.a.alu_m(Q, Cmp, RCX, boxed(c, CTX_END));
+        self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
         self.a.jcc(Cond::A, to);
         let (odd, done) = (self.a.label(), self.a.label());
         self.a.test8_i(R11, 7);
         self.a.jcc(Cond::Ne, odd);
-        self.a.store(boxed(c, CTX_POS), RCX);
+        self.a.store(boxed(c, MATCH_POSITION), RCX);
         self.a.shift_i(Q, Shr, R11, 3);
-        self.a.load(RCX, boxed(c, CTX_BASE));
+        self.a.load(RCX, boxed(c, MATCH_BYTES));
         self.a.load8(RCX, indexed(RCX, R11, 1, 0));
         self.a.bind(done);
-        self.a.shift_i(D, Shl, RCX, 4);
+        self.a.shift_i(D, Shl, RCX, SMALL_SHIFT as u8);
         self.a.alu_i(D, Or, RCX, TAG_SMALL as i32);
         self.put(a[2], RCX);
         // Within a byte it takes the next one as well.
         self.later(move |g| {
             g.a.bind(odd);
-            g.a.store(boxed(c, CTX_POS), RCX);
+            g.a.store(boxed(c, MATCH_POSITION), RCX);
             g.a.mov(R12, R11);
             g.a.shift_i(Q, Shr, R12, 3);
-            g.a.load(RCX, boxed(c, CTX_BASE));
+            g.a.load(RCX, boxed(c, MATCH_BYTES));
             g.a.alu(Q, Add, R12, RCX);
             g.a.mov(RCX, R11);
             g.a.load8(R11, at(R12, 0));
@@ -77,12 +78,12 @@ impl<'a, 'e> Gen<'a, 'e> {
         let (near_end, done) = (self.a.label(), self.a.label());
         self.a.lea(RCX, at(R12, 64));
         self.a.alu_i(Q, And, RCX, -8);
-        self.a.alu_m(Q, Cmp, RCX, boxed(c, CTX_END));
+        self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
         let whole = bits.is_multiple_of(8);
         self.a.jcc(Cond::A, if whole { near_end } else { other });
         self.a.mov(RCX, R12);
         self.a.shift_i(Q, Shr, RCX, 3);
-        self.a.load(R11, boxed(c, CTX_BASE));
+        self.a.load(R11, boxed(c, MATCH_BYTES));
         self.a.load(R11, indexed(R11, RCX, 1, 0));
         self.a.bswap(Q, R11);
         self.a.mov32(RCX, R12);
@@ -100,7 +101,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jcc(Cond::Ne, other);
             g.a.mov(RCX, R12);
             g.a.shift_i(Q, Shr, RCX, 3);
-            g.a.load(R11, boxed(c, CTX_BASE));
+            g.a.load(R11, boxed(c, MATCH_BYTES));
             g.a.alu(Q, Add, R11, RCX);
             match n {
                 1 => g.a.load8(RCX, at(R11, 0)),
@@ -148,15 +149,15 @@ impl<'a, 'e> Gen<'a, 'e> {
         let to = self.to(a[0]);
         let other = self.step_aside();
         let c = self.get(a[1], R10);
-        self.a.load(R12, boxed(c, CTX_POS));
+        self.a.load(R12, boxed(c, MATCH_POSITION));
         self.a.lea(RCX, at(R12, bits as i32));
-        self.a.alu_m(Q, Cmp, RCX, boxed(c, CTX_END));
+        self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
         self.a.jcc(Cond::A, to);
         self.read_bits(c, bits, other);
         self.a.alu_i(Q, Add, R12, bits as i32);
-        self.a.store(boxed(c, CTX_POS), R12);
+        self.a.store(boxed(c, MATCH_POSITION), R12);
         self.a.shift_i(Q, Shr, R11, (64 - bits) as u8);
-        self.a.shift_i(Q, Shl, R11, 4);
+        self.a.shift_i(Q, Shl, R11, SMALL_SHIFT as u8);
         self.a.alu_i(Q, Or, R11, TAG_SMALL as i32);
         self.put(a[4], R11);
     }
@@ -170,21 +171,21 @@ impl<'a, 'e> Gen<'a, 'e> {
         let other = self.step_aside();
         let (long, done) = (self.a.label(), self.a.label());
         let c = self.get(a[1], R10);
-        self.a.load(R11, boxed(c, CTX_POS));
+        self.a.load(R11, boxed(c, MATCH_POSITION));
         self.a.test8_i(R11, 7);
         self.a.jcc(Cond::Ne, other);
         self.a.lea(RCX, at(R11, 8));
-        self.a.alu_m(Q, Cmp, RCX, boxed(c, CTX_END));
+        self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
         self.a.jcc(Cond::A, other);
         self.a.mov(R12, RCX);
         self.a.shift_i(Q, Shr, R11, 3);
-        self.a.load(RCX, boxed(c, CTX_BASE));
+        self.a.load(RCX, boxed(c, MATCH_BYTES));
         self.a.load8(RCX, indexed(RCX, R11, 1, 0));
         self.a.test8_i(RCX, 0x80);
         self.a.jcc(Cond::Ne, long);
-        self.a.store(boxed(c, CTX_POS), R12);
+        self.a.store(boxed(c, MATCH_POSITION), R12);
         if let Some(d) = dst {
-            self.a.shift_i(D, Shl, RCX, 4);
+            self.a.shift_i(D, Shl, RCX, SMALL_SHIFT as u8);
             self.a.alu_i(D, Or, RCX, TAG_SMALL as i32);
             self.put(d, RCX);
         }
@@ -215,15 +216,15 @@ impl<'a, 'e> Gen<'a, 'e> {
         let n = self.get(a[2], R12);
         self.if_not_small(n, other);
         self.a.mov(R11, n);
-        self.a.shift_i(Q, Sar, R11, 4);
+        self.a.shift_i(Q, Sar, R11, SMALL_SHIFT as u8);
         self.a.jcc(Cond::S, to);
         self.a.imul_i(R11, R11, unit as i32);
         self.a.jcc(Cond::O, to);
-        self.a.alu_m(Q, Add, R11, boxed(c, CTX_POS));
+        self.a.alu_m(Q, Add, R11, boxed(c, MATCH_POSITION));
         self.a.jcc(Cond::O, to);
-        self.a.alu_m(Q, Cmp, R11, boxed(c, CTX_END));
+        self.a.alu_m(Q, Cmp, R11, boxed(c, MATCH_END));
         self.a.jcc(Cond::A, to);
-        self.a.store(boxed(c, CTX_POS), R11);
+        self.a.store(boxed(c, MATCH_POSITION), R11);
     }
     /// Commands that make no term but small integers; an op with others is a step.
     pub(super) fn bs_match(&mut self, i: &Instruction) {
@@ -243,13 +244,13 @@ impl<'a, 'e> Gen<'a, 'e> {
         let other = self.step_aside();
         let c = self.get(context, R10);
         // R12 is the position; it is written when all has matched.
-        self.a.load(R12, boxed(c, CTX_POS));
+        self.a.load(R12, boxed(c, MATCH_POSITION));
         // Bits that are known to be left.
         let mut sure = 0;
         for command in commands {
             match command {
                 Command::AtLeast(bits, unit) => {
-                    self.a.load(R11, boxed(c, CTX_END));
+                    self.a.load(R11, boxed(c, MATCH_END));
                     self.a.alu(Q, Sub, R11, R12);
                     self.a.alu_i(Q, Sub, R11, bits as i32);
                     self.a.jcc(Cond::B, to);
@@ -261,7 +262,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 }
                 Command::Exactly(bits) => {
                     self.a.lea(R11, at(R12, bits as i32));
-                    self.a.alu_m(Q, Cmp, R11, boxed(c, CTX_END));
+                    self.a.alu_m(Q, Cmp, R11, boxed(c, MATCH_END));
                     self.a.jcc(Cond::Ne, to);
                     sure = bits;
                 }
@@ -269,7 +270,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                     self.enough(c, bits, &mut sure, to);
                     self.read_bits(c, bits, other);
                     self.a.shift_i(Q, Shr, R11, (64 - bits) as u8);
-                    self.a.shift_i(Q, Shl, R11, 4);
+                    self.a.shift_i(Q, Shl, R11, SMALL_SHIFT as u8);
                     self.a.alu_i(Q, Or, R11, TAG_SMALL as i32);
                     self.put(dst, R11);
                     self.a.alu_i(Q, Add, R12, bits as i32);
@@ -289,7 +290,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 }
             }
         }
-        self.a.store(boxed(c, CTX_POS), R12);
+        self.a.store(boxed(c, MATCH_POSITION), R12);
     }
     /// So many bits are left, or to the label.
     pub(super) fn enough(&mut self, c: Reg, bits: u64, sure: &mut u64, to: Label) {
@@ -299,7 +300,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         *sure = 0;
         self.a.lea(R11, at(R12, bits as i32));
-        self.a.alu_m(Q, Cmp, R11, boxed(c, CTX_END));
+        self.a.alu_m(Q, Cmp, R11, boxed(c, MATCH_END));
         self.a.jcc(Cond::A, to);
     }
 }
@@ -331,7 +332,7 @@ impl Command {
                 2 if word(k + 2)? == 0 => (Command::Integer(word(k + 3)?, source(word(k + 4)?)), 5),
                 4 => (Command::Skip(word(k + 1)?), 2),
                 6 if is_small_word(word(k + 2)?) => {
-                    let v = (word(k + 2)? as i64) >> 4;
+                    let v = (word(k + 2)? as i64) >> SMALL_SHIFT;
                     (Command::Equals(word(k + 1)?, v as u64), 3)
                 }
                 _ => return None,
@@ -351,8 +352,3 @@ impl Command {
         Some(out)
     }
 }
-
-/// Words of a match context behind its header: see `purlin_term::layout`.
-pub(super) const CTX_BASE: i32 = 2;
-pub(super) const CTX_POS: i32 = 3;
-pub(super) const CTX_END: i32 = 4;

@@ -5,19 +5,25 @@ use super::*;
 use purlin_isa::bits::flags::SIGNED;
 use purlin_isa::bits::seg;
 use purlin_term::am;
-use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, HEAP_BIN_LIMIT, SUB_BIN_WORDS, heap_bin_limit};
+use purlin_term::bin::RcBin;
+use purlin_term::layout::{
+    BIN_SIZE, HEAP_BIN_HEAD_WORDS, HEAP_BIN_LIMIT, PB_ACTIVE_WRITER, PB_IS_WRITABLE,
+    REFC_BIN_BLOCK, REFC_BIN_FLAGS, SUB_BIN_BITS, SUB_BIN_OFFSET, SUB_BIN_ORIGINAL, SUB_BIN_WORDS,
+    SUB_WRITABLE, heap_bin_limit,
+};
+use std::mem::offset_of;
 
 /// Bytes that may be written behind the last one of a segment.
 const SLACK: i32 = 8;
-/// Words of a block of bytes before them: its count, its bytes, how many are used.
-const BLOCK_COUNT: i32 = 0;
-const BLOCK_CAPACITY: i32 = 8;
-const BLOCK_USED: i32 = 16;
-const BLOCK_BYTES: i32 = 24;
-/// Word 3 of a sub-binary that may be appended to, and has no odd bits.
-const WRITABLE: i32 = 1 << 16;
-/// The last word of a counted binary that is written to.
-const BEING_WRITTEN: i32 = 3;
+/// Places in a block of bytes: its count, its bytes, how many are used, the first of them.
+const BLOCK_COUNT: i32 = offset_of!(RcBin, refc) as i32;
+const BLOCK_CAPACITY: i32 = offset_of!(RcBin, capacity) as i32;
+const BLOCK_USED: i32 = offset_of!(RcBin, used) as i32;
+const BLOCK_BYTES: i32 = size_of::<RcBin>() as i32;
+/// The bits of a sub-binary that may be appended to, and has no odd bits.
+const WRITABLE: i32 = SUB_WRITABLE as i32;
+/// The flags of a counted binary that is written to.
+const BEING_WRITTEN: i32 = (PB_IS_WRITABLE | PB_ACTIVE_WRITER) as i32;
 /// Longest string of the code that is written in place.
 const MOST_OF_STRING: u64 = 16;
 
@@ -41,7 +47,7 @@ impl Segment {
             seg::INTEGER if plain => {
                 let Arg::C(n) = size else { return None };
                 let n = if is_small_word(n) {
-                    n >> 4
+                    n >> SMALL_SHIFT
                 } else {
                     return None;
                 };
@@ -104,7 +110,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         for &s in list {
             match s {
                 Segment::Integer(n, Arg::C(v)) => {
-                    let v = ((v as i64) >> 4) as u64;
+                    let v = ((v as i64) >> SMALL_SHIFT) as u64;
                     let v = (v << (64 - 8 * n)).swap_bytes();
                     self.a.mov_i(RCX, v);
                     match n {
@@ -117,7 +123,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                     let r = self.get(v, R10);
                     self.if_not_small(r, fail);
                     self.a.mov(RCX, r);
-                    self.a.shift_i(Q, Sar, RCX, 4);
+                    self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
                     if n == 1 {
                         self.a.store8(at(R12, 0), RCX);
                     } else {
@@ -155,7 +161,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                     self.a.alu_i(Q, Cmp, RCX, TAG_SMALL as i32);
                     self.a.jcc(Cond::Ne, long);
                     self.a.mov(RCX, r);
-                    self.a.shift_i(D, Shr, RCX, 4);
+                    self.a.shift_i(D, Shr, RCX, SMALL_SHIFT as u8);
                     self.a.store8(at(R12, 0), RCX);
                     self.a.inc(R12);
                     self.a.bind(done);
@@ -230,7 +236,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.lea(RCX, at(R12, 15));
         self.a.shift_i(Q, Shr, RCX, 3);
         self.a.mov(R11, RCX);
-        self.a.shift_i(Q, Shl, R11, 6);
+        self.a.shift_i(Q, Shl, R11, ARITY_SHIFT as u8);
         self.a.alu_i(Q, Or, R11, header(Subtag::HeapBin, 0) as i32);
         self.a.store(at(HP, 0), R11);
         self.a.store(at(HP, 8), R12);
@@ -254,21 +260,21 @@ impl<'a, 'e> Gen<'a, 'e> {
         // A part of a block from its first byte to the last one in use, which this process alone holds.
         let r = self.get(bin, R10);
         self.if_not_kind(r, Subtag::SubBin, other);
-        self.a.alu_mi(Q, Cmp, boxed(r, 3), WRITABLE);
+        self.a.alu_mi(Q, Cmp, boxed(r, SUB_BIN_BITS), WRITABLE);
         self.a.jcc(Cond::Ne, other);
-        self.a.alu_mi(Q, Cmp, boxed(r, 2), 0);
+        self.a.alu_mi(Q, Cmp, boxed(r, SUB_BIN_OFFSET), 0);
         self.a.jcc(Cond::Ne, other);
-        self.a.load(R12, boxed(r, 4));
+        self.a.load(R12, boxed(r, SUB_BIN_ORIGINAL));
         self.cmp_subtag(R12, Subtag::RefcBin);
         self.a.jcc(Cond::Ne, other);
-        self.a.load8(RCX, boxed(R12, 5));
-        self.a.test8_i(RCX, 1);
+        self.a.load8(RCX, boxed(R12, REFC_BIN_FLAGS));
+        self.a.test8_i(RCX, PB_IS_WRITABLE as u8);
         self.a.jcc(Cond::E, other);
-        self.a.load(R11, boxed(R12, 3));
+        self.a.load(R11, boxed(R12, REFC_BIN_BLOCK));
         self.a.alu_mi(Q, Cmp, at(R11, BLOCK_COUNT), 1);
         self.a.jcc(Cond::Ne, other);
         self.a.load(R12, at(R11, BLOCK_USED));
-        self.a.alu_m(Q, Cmp, R12, boxed(r, 1));
+        self.a.alu_m(Q, Cmp, R12, boxed(r, BIN_SIZE));
         self.a.jcc(Cond::Ne, other);
         self.a.lea(RCX, at(R12, most + SLACK));
         self.a.alu_m(Q, Cmp, RCX, at(R11, BLOCK_CAPACITY));
@@ -283,8 +289,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.segments(list, pushed, other);
         // The bytes become the binary's.
         let r = self.get(bin, R10);
-        self.a.load(R11, boxed(r, 4));
-        self.a.load(RCX, boxed(R11, 3));
+        self.a.load(R11, boxed(r, SUB_BIN_ORIGINAL));
+        self.a.load(RCX, boxed(R11, REFC_BIN_BLOCK));
         self.a.alu(Q, Sub, R12, RCX);
         self.a.alu_i(Q, Sub, R12, BLOCK_BYTES);
         if list.iter().all(|s| !s.most().1) {
@@ -292,24 +298,24 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.a.alu_m(Q, Cmp, R12, at(RCX, BLOCK_USED));
             self.a.jcc(Cond::E, other);
         }
-        self.a.alu_m(Q, Cmp, R12, boxed(R11, 1));
+        self.a.alu_m(Q, Cmp, R12, boxed(R11, BIN_SIZE));
         self.a.jcc(Cond::B, other);
         let f = self.env.fields;
         self.a.load(R10, at(CX, f.off_heap_bytes));
         self.a.alu(Q, Add, R10, R12);
-        self.a.alu_m(Q, Sub, R10, boxed(R11, 1));
+        self.a.alu_m(Q, Sub, R10, boxed(R11, BIN_SIZE));
         self.a.alu_m(Q, Cmp, R10, at(CX, f.vheap_bytes));
         self.a.jcc(Cond::A, other);
         self.a.store(at(CX, f.off_heap_bytes), R10);
-        self.a.store(boxed(R11, 1), R12);
-        self.a.store_i(boxed(R11, 5), BEING_WRITTEN);
+        self.a.store(boxed(R11, BIN_SIZE), R12);
+        self.a.store_i(boxed(R11, REFC_BIN_FLAGS), BEING_WRITTEN);
         self.a.store(at(RCX, BLOCK_USED), R12);
         let r = self.get(bin, R10);
         if private {
-            self.a.store(boxed(r, 1), R12);
+            self.a.store(boxed(r, BIN_SIZE), R12);
             return self.put(a[1], r);
         }
-        self.a.store_i(boxed(r, 3), 0);
+        self.a.store_i(boxed(r, SUB_BIN_BITS), 0);
         self.a
             .store_i(at(HP, 0), header(Subtag::SubBin, SUB_BIN_WORDS - 1) as i32);
         self.a.store(at(HP, 8), R12);

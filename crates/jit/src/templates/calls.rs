@@ -1,6 +1,7 @@
 //! Frames and calls.
 
 use super::*;
+use purlin_term::layout::{FUN_ARITY_MASK, FUN_BY_NAME};
 
 impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn allocate(&mut self, frame: u64, heap: u64, live: u64, op: Op) {
@@ -32,11 +33,12 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.mov(R10, r);
         self.if_not_kind(R10, Subtag::Fun, exit);
         // Arity in the low byte, and whether it is a function by name.
-        self.a.load32(RCX, boxed(R10, 3));
-        self.a.alu_i(D, And, RCX, 0x100FF);
+        self.a.load32(RCX, boxed(R10, FUN_BITS));
+        self.a
+            .alu_i(D, And, RCX, (FUN_BY_NAME | FUN_ARITY_MASK) as i32);
         self.a.alu_i(D, Cmp, RCX, n as i32);
         self.a.jcc(Cond::Ne, exit);
-        self.a.load(R11, boxed(R10, 1));
+        self.a.load(R11, boxed(R10, FUN_TARGET));
         // None while its module is purged, or when that has gone.
         let address = self.env.targets.fun_address;
         self.a.load(RCX, at(R11, address));

@@ -1,6 +1,7 @@
 //! Floats. A float register stands in memory and, within a piece of code that nothing leads into, in a vector register as well.
 
 use super::*;
+use purlin_term::layout::FLOAT_BITS;
 
 /// Float registers that have a vector register.
 const IN_VECTORS: u64 = 8;
@@ -69,7 +70,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.if_not_boxed(r, integer);
         self.cmp_subtag(r, Subtag::Float);
         self.a.jcc(Cond::Ne, other);
-        self.a.movsd_load(v, boxed(r, 1));
+        self.a.movsd_load(v, boxed(r, FLOAT_BITS));
         self.float_out(a[1], v);
         self.a.bind(done);
         let dst = self.fr(a[1]);
@@ -77,7 +78,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.bind(integer);
             g.if_not_small(r, other);
             g.a.mov(RCX, r);
-            g.a.shift_i(Q, Sar, RCX, 4);
+            g.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
             g.a.cvtsi2sd(v, RCX);
             g.a.movsd_store(dst, v);
             g.a.jmp(done);

@@ -5,7 +5,7 @@ use super::*;
 impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn get_list(&mut self, src: Arg, hd: Arg, tl: Arg) {
         let p = self.get(src, R10);
-        let (h, t) = (-(TAG_LIST as i32), 8 - TAG_LIST as i32);
+        let (h, t) = (-(TAG_LIST as i32), CONS_TAIL as i32 * 8 - TAG_LIST as i32);
         let dh = self.dst(hd, R11);
         if dh == p {
             // The head goes where the cell stands: last.

@@ -1,6 +1,7 @@
 //! Maps.
 
 use super::*;
+use purlin_term::layout::MAP_SIZE;
 
 impl<'a, 'e> Gen<'a, 'e> {
     /// Jumps where a term is no small map. RCX: how many keys it has, R11 the tuple of them.
@@ -9,10 +10,11 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load32(RCX, boxed(m, 0));
         // The kind stands above the mark: 0 for a flat one.
         self.a.alu_i(D, And, RCX, 0xFF);
-        self.a.alu_i(D, Cmp, RCX, (Subtag::Map as i32) << 2);
+        self.a
+            .alu_i(D, Cmp, RCX, (Subtag::Map as i32) << SUBTAG_SHIFT);
         self.a.jcc(Cond::Ne, to);
-        self.a.load(RCX, boxed(m, 1));
-        self.a.load(R11, boxed(m, 2));
+        self.a.load(RCX, boxed(m, MAP_SIZE));
+        self.a.load(R11, boxed(m, FLATMAP_KEYS));
     }
     /// RCX: the place of the key among the keys in R11, from 1 on; R10 is used. Jumps where it isn't among them.
     pub(super) fn find_key(&mut self, key: u64, to: Label) {
@@ -158,8 +160,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         let mut copied = false;
         for pair in list.chunks(2) {
             if copied {
-                self.a.load(RCX, boxed(R12, 1));
-                self.a.load(R11, boxed(R12, 2));
+                self.a.load(RCX, boxed(R12, MAP_SIZE));
+                self.a.load(R11, boxed(R12, FLATMAP_KEYS));
             }
             self.find_key(pair[0], other);
             let v = source(pair[1]);
@@ -178,7 +180,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 // Word by word from the last one on; R11 is free now.
                 copied = true;
                 self.a.push(RCX);
-                self.a.load(RCX, boxed(R12, 1));
+                self.a.load(RCX, boxed(R12, MAP_SIZE));
                 self.a.alu_i(Q, Add, RCX, FLATMAP_HEAD_WORDS as i32 - 1);
                 let more = self.a.here_label();
                 self.a.load(R11, indexed(R12, RCX, 8, -(TAG_BOXED as i32)));
@@ -190,7 +192,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             let r = self.get(v, R10);
             self.a.store(indexed(HP, RCX, 8, HEAD - 8), r);
         }
-        self.a.load(RCX, boxed(R12, 1));
+        self.a.load(RCX, boxed(R12, MAP_SIZE));
         let d = self.dst(a[2], R11);
         self.a.lea(d, at(HP, TAG_BOXED as i32));
         self.a.lea(HP, indexed(HP, RCX, 8, HEAD));

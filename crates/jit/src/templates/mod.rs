@@ -1,6 +1,7 @@
 //! The templates: what each op is in machine code. See the head of [`quick`](super).
 
 use super::*;
+use purlin_term::layout::TUPLE_FIRST;
 
 mod arith;
 mod bits;
@@ -14,8 +15,6 @@ mod select;
 mod shortcuts;
 mod tests;
 mod tuples;
-
-use bits::{CTX_END, CTX_POS};
 
 impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn template(&mut self, i: &Instruction) {
@@ -141,7 +140,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             Op::GetTl => {
                 let p = self.get(a[0], R10);
                 let d = self.dst(a[1], RCX);
-                self.a.load(d, at(p, 8 - TAG_LIST as i32));
+                self.a
+                    .load(d, at(p, CONS_TAIL as i32 * 8 - TAG_LIST as i32));
                 self.put(a[1], d);
             }
             Op::PutList => {
@@ -240,7 +240,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.if_not_boxed(r, to);
                 self.cmp_mem_word(boxed(r, 0), a[2].n());
                 self.a.jcc(Cond::Ne, to);
-                self.cmp_mem_word(boxed(r, 1), a[3].n());
+                self.cmp_mem_word(boxed(r, TUPLE_FIRST), a[3].n());
                 self.a.jcc(Cond::Ne, to);
             }
             Op::SelectVal => self.select_val(i),
@@ -296,8 +296,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 if let Some(l) = self.label_at(to) {
                     self.returns.push((self.pc(to), l));
                 }
-                // As a catch mark is made: the address above six bits of the tag.
-                let w = self.pc(to) << 6 | 0x1B;
+                let w = purlin_term::Term::catch(self.pc(to)).raw();
                 self.put_word(a[0], w);
             }
             Op::TryEnd => self.put_word(a[0], NIL_WORD),
@@ -335,8 +334,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             Op::BsSkipBits => self.skip_bits(i),
             Op::BsGetPosition => {
                 let c = self.get(a[0], R10);
-                self.a.load(RCX, boxed(c, CTX_POS));
-                self.a.shift_i(Q, Shl, RCX, 4);
+                self.a.load(RCX, boxed(c, MATCH_POSITION));
+                self.a.shift_i(Q, Shl, RCX, SMALL_SHIFT as u8);
                 self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
                 self.put(a[1], RCX);
             }
@@ -345,10 +344,10 @@ impl<'a, 'e> Gen<'a, 'e> {
                 let p = self.get(a[1], R11);
                 let after = self.a.label();
                 self.a.mov(RCX, p);
-                self.a.shift_i(Q, Sar, RCX, 4);
-                self.a.alu_m(Q, Cmp, RCX, boxed(c, CTX_END));
+                self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
+                self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
                 self.a.jcc(Cond::A, after);
-                self.a.store(boxed(c, CTX_POS), RCX);
+                self.a.store(boxed(c, MATCH_POSITION), RCX);
                 self.a.bind(after);
             }
             Op::BsGetByte => self.get_byte(i),
@@ -357,17 +356,17 @@ impl<'a, 'e> Gen<'a, 'e> {
                 let c = self.get(a[1], R10);
                 let to = self.to(a[0]);
                 let n = a[2].n();
-                self.a.load(R11, boxed(c, CTX_POS));
+                self.a.load(R11, boxed(c, MATCH_POSITION));
                 self.add_word(R11, n);
-                self.a.alu_m(Q, Cmp, R11, boxed(c, CTX_END));
+                self.a.alu_m(Q, Cmp, R11, boxed(c, MATCH_END));
                 self.a.jcc(Cond::A, to);
-                self.a.store(boxed(c, CTX_POS), R11);
+                self.a.store(boxed(c, MATCH_POSITION), R11);
             }
             Op::BsTestTail => {
                 let c = self.get(a[1], R10);
                 let to = self.to(a[0]);
-                self.a.load(R11, boxed(c, CTX_END));
-                self.a.alu_m(Q, Sub, R11, boxed(c, CTX_POS));
+                self.a.load(R11, boxed(c, MATCH_END));
+                self.a.alu_m(Q, Sub, R11, boxed(c, MATCH_POSITION));
                 match a[2].n() as i32 as i64 == a[2].n() as i64 {
                     true => self.a.alu_i(Q, Cmp, R11, a[2].n() as i32),
                     false => {
@@ -380,8 +379,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             Op::BsTestUnit if a[2].n().is_power_of_two() && a[2].n() <= 128 => {
                 let c = self.get(a[1], R10);
                 let to = self.to(a[0]);
-                self.a.load(R11, boxed(c, CTX_END));
-                self.a.alu_m(Q, Sub, R11, boxed(c, CTX_POS));
+                self.a.load(R11, boxed(c, MATCH_END));
+                self.a.alu_m(Q, Sub, R11, boxed(c, MATCH_POSITION));
                 self.a.test32_i(R11, a[2].n() as u32 - 1);
                 self.a.jcc(Cond::Ne, to);
             }
@@ -422,7 +421,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// The value of a constant that is a small integer.
     fn small(a: Arg) -> Option<i64> {
         match a {
-            Arg::C(w) if is_small_word(w) => Some((w as i64) >> 4),
+            Arg::C(w) if is_small_word(w) => Some((w as i64) >> SMALL_SHIFT),
             _ => None,
         }
     }

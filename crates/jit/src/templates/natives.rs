@@ -102,7 +102,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let r = self.get(a[1], R10);
         self.if_not_kind(r, Subtag::Fun, to);
         // The arity is the low byte.
-        self.a.load8(RCX, boxed(r, 3));
+        self.a.load8(RCX, boxed(r, FUN_BITS));
         self.a.alu_i(D, Cmp, RCX, n as i32);
         self.a.jcc(Cond::Ne, to);
     }

@@ -54,7 +54,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let list = self.list(i);
         self.if_not_small(r, to);
         self.a.mov(RCX, r);
-        self.a.shift_i(Q, Sar, RCX, 4);
+        self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
         let first = a[2].n();
         match i32::try_from(first as i64) {
             Ok(0) => {}

@@ -1,6 +1,7 @@
 //! Shortcuts: what stands before the call of a native and steps over it where it knows the value.
 
 use super::*;
+use purlin_term::layout::{BIN_SIZE, MAP_SIZE, SUB_BIN_BITS};
 
 impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn fast_element(&mut self, i: &Instruction) {
@@ -26,9 +27,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.if_not_small(k, next);
         self.if_not_tuple(t, next);
         self.a.load(R11, boxed(t, 0));
-        self.a.shift_i(Q, Shr, R11, 6);
+        self.a.shift_i(Q, Shr, R11, ARITY_SHIFT as u8);
         self.a.mov(RCX, k);
-        self.a.shift_i(Q, Sar, RCX, 4);
+        self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
         self.a.dec(RCX);
         // Numbers below 1 are large ones without a sign.
         self.a.alu(Q, Cmp, RCX, R11);
@@ -147,14 +148,14 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         let r = self.get(a[0], R10);
         self.if_not_kind(r, Subtag::Map, next);
-        // Word 1, of small and of large maps.
-        self.a.load(RCX, boxed(r, 1));
+        // The same word of small and of large maps.
+        self.a.load(RCX, boxed(r, MAP_SIZE));
         self.put_small(a[1]);
         self.a.jmp(over);
     }
     /// The number in RCX, as a term.
     fn put_small(&mut self, dst: Arg) {
-        self.a.shift_i(Q, Shl, RCX, 4);
+        self.a.shift_i(Q, Shl, RCX, SMALL_SHIFT as u8);
         self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
         self.put(dst, RCX);
     }
@@ -168,16 +169,18 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.if_not_boxed(r, next);
         self.cmp_subtag(r, Subtag::HeapBin);
         self.a.jcc(Cond::E, is);
-        self.a.alu_i(D, Cmp, RCX, (Subtag::RefcBin as i32) << 2);
+        self.a
+            .alu_i(D, Cmp, RCX, (Subtag::RefcBin as i32) << SUBTAG_SHIFT);
         self.a.jcc(Cond::E, is);
-        self.a.alu_i(D, Cmp, RCX, (Subtag::SubBin as i32) << 2);
+        self.a
+            .alu_i(D, Cmp, RCX, (Subtag::SubBin as i32) << SUBTAG_SHIFT);
         self.a.jcc(Cond::Ne, next);
         // Bits of a byte that is not whole.
-        self.a.load8(RCX, boxed(r, 3));
+        self.a.load8(RCX, boxed(r, SUB_BIN_BITS));
         self.a.test(D, RCX, RCX);
         self.a.jcc(Cond::Ne, next);
         self.a.bind(is);
-        self.a.load(RCX, boxed(r, 1));
+        self.a.load(RCX, boxed(r, BIN_SIZE));
         self.put_small(a[1]);
         self.a.jmp(over);
     }
@@ -193,7 +196,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         let end = self.a.label();
         let more = self.a.here_label();
         self.if_not_cons(R10, end);
-        self.a.load(R10, at(R10, 8 - TAG_LIST as i32));
+        self.a
+            .load(R10, at(R10, CONS_TAIL as i32 * 8 - TAG_LIST as i32));
         self.a.inc(R11);
         self.a.alu_i(D, Cmp, R11, MOST);
         self.a.jcc(Cond::B, more);

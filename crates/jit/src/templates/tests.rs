@@ -1,6 +1,10 @@
 //! Comparisons and tests of types.
 
 use super::*;
+use purlin_term::word::{TAG_PID, TAG_PORT};
+
+/// The bit of a subtag that differs between integers of both signs.
+const SIGN: i32 = Subtag::PosBig as i32 ^ Subtag::NegBig as i32;
 
 impl<'a, 'e> Gen<'a, 'e> {
     /// R10 and RCX: the operands of a helper.
@@ -114,7 +118,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                     self.a.mov32(RCX, pa.1);
                     self.a.alu(D, And, RCX, pb.1);
                     self.a.invert(RCX);
-                    self.a.test8_i(RCX, 3);
+                    self.a.test8_i(RCX, TAG_MASK as u8);
                     self.a.jcc(Cond::E, is_not);
                 }
             },
@@ -152,7 +156,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             Op::IsFunction => self.if_not_kind(r, Subtag::Fun, to),
             Op::IsAtom => {
                 self.a.mov32(RCX, r);
-                self.a.alu_i(D, And, RCX, 0x3F);
+                self.a.alu_i(D, And, RCX, TAG6_MASK as i32);
                 self.a.alu_i(D, Cmp, RCX, TAG_ATOM as i32);
                 self.a.jcc(Cond::Ne, to);
             }
@@ -165,28 +169,31 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
             Op::IsInteger | Op::IsNumber => {
                 self.a.lea(RCX, at(r, 1));
-                self.a.test8_i(RCX, 15);
+                self.a.test8_i(RCX, TAG4_MASK as u8);
                 self.a.jcc(Cond::E, is);
                 self.if_not_boxed(r, to);
                 self.a.load32(RCX, boxed(r, 0));
                 // Both signs of large integers but for one bit.
                 self.a.alu_i(D, And, RCX, i32::from(HEADER_MASK));
                 if i.op == Op::IsNumber {
-                    self.a.alu_i(D, Cmp, RCX, (Subtag::Float as i32) << 2);
+                    self.a
+                        .alu_i(D, Cmp, RCX, (Subtag::Float as i32) << SUBTAG_SHIFT);
                     self.a.jcc(Cond::E, is);
                 }
-                self.a.alu_i(D, And, RCX, 0x3B);
-                self.a.alu_i(D, Cmp, RCX, (Subtag::PosBig as i32) << 2);
+                self.a
+                    .alu_i(D, And, RCX, !(SIGN << SUBTAG_SHIFT) & KIND_MASK as i32);
+                self.a
+                    .alu_i(D, Cmp, RCX, (Subtag::PosBig as i32) << SUBTAG_SHIFT);
                 self.a.jcc(Cond::Ne, to);
             }
             Op::IsPid | Op::IsPort => {
                 let (tag, s) = match i.op {
-                    Op::IsPid => (3, Subtag::ExtPid),
-                    _ => (7, Subtag::ExtPort),
+                    Op::IsPid => (TAG_PID, Subtag::ExtPid),
+                    _ => (TAG_PORT, Subtag::ExtPort),
                 };
                 self.a.mov32(RCX, r);
-                self.a.alu_i(D, And, RCX, 15);
-                self.a.alu_i(D, Cmp, RCX, tag);
+                self.a.alu_i(D, And, RCX, TAG4_MASK as i32);
+                self.a.alu_i(D, Cmp, RCX, tag as i32);
                 self.a.jcc(Cond::E, is);
                 self.if_not_kind(r, s, to);
             }
@@ -194,7 +201,8 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.if_not_boxed(r, to);
                 self.cmp_subtag(r, Subtag::Ref);
                 self.a.jcc(Cond::E, is);
-                self.a.alu_i(D, Cmp, RCX, (Subtag::ExtRef as i32) << 2);
+                self.a
+                    .alu_i(D, Cmp, RCX, (Subtag::ExtRef as i32) << SUBTAG_SHIFT);
                 self.a.jcc(Cond::Ne, to);
             }
             Op::IsBitstr => {
@@ -206,7 +214,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                     (Subtag::RefcBin, false),
                     (Subtag::SubBin, true),
                 ] {
-                    self.a.alu_i(D, Cmp, RCX, (s as i32) << 2);
+                    self.a.alu_i(D, Cmp, RCX, (s as i32) << SUBTAG_SHIFT);
                     match last {
                         false => self.a.jcc(Cond::E, is),
                         true => self.a.jcc(Cond::Ne, to),
@@ -219,9 +227,11 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.if_not_boxed(r, to);
                 self.cmp_subtag(r, Subtag::HeapBin);
                 self.a.jcc(Cond::E, is);
-                self.a.alu_i(D, Cmp, RCX, (Subtag::RefcBin as i32) << 2);
+                self.a
+                    .alu_i(D, Cmp, RCX, (Subtag::RefcBin as i32) << SUBTAG_SHIFT);
                 self.a.jcc(Cond::E, is);
-                self.a.alu_i(D, Cmp, RCX, (Subtag::SubBin as i32) << 2);
+                self.a
+                    .alu_i(D, Cmp, RCX, (Subtag::SubBin as i32) << SUBTAG_SHIFT);
                 self.a.jcc(Cond::E, part);
                 self.a.jmp(to);
             }

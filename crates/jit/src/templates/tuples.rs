@@ -32,7 +32,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             match list.chunks(2).rev().find(|u| u[0] as usize == k) {
                 Some(u) => self.store_arg(m, source(u[1])),
                 None => {
-                    self.a.load(RCX, boxed(r, k as i32));
+                    self.a.load(RCX, boxed(r, k as usize));
                     self.a.store(m, RCX);
                 }
             }

@@ -27,6 +27,8 @@ const LARGE: u32 = 400;
 /// Frames that are looked at, from the top: at most, and as a rule.
 const FRAMES: usize = 24;
 const FEW: usize = 3;
+/// Nothing is mapped below that address.
+const LOWEST: u64 = 4096;
 
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 static SEED: AtomicU64 = AtomicU64::new(0);
@@ -183,14 +185,14 @@ impl Fault<'_> {
 /// # Safety
 /// Terms of the process that runs.
 unsafe fn is_term(w: Term) -> bool {
-    match w.raw() & 3 {
-        0 => false,
-        // SAFETY: by the contract; where it is not kept, this is the place to find out.
-        2 => unsafe { ((w.raw() - 2) as *const u64).read() & 3 == 0 },
-        1 => unsafe {
-            w.raw() > 4096 && !Term::from_raw(((w.raw() - 1) as *const u64).read()).is_header()
-        },
-        _ => true,
+    // SAFETY: by the contract; where it is not kept, this is the place to find out.
+    let first = || unsafe { *w.ptr() };
+    if w.is_boxed() {
+        return first().is_header();
+    }
+    match w.is_list_ptr() {
+        true => w.raw() > LOWEST && !first().is_header(),
+        false => !w.is_header(),
     }
 }
 
