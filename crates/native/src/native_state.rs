@@ -26,9 +26,9 @@ pub fn get<'a, T: Any>(t: Term) -> Option<&'a T> {
 /// Functions that give atoms which are looked up once: `lazy_atoms! { nomatch = "nomatch"; … }`.
 #[macro_export]
 macro_rules! lazy_atoms {
-    ($($f:ident = $t:literal;)*) => {
+    ($($v:vis $f:ident = $t:literal;)*) => {
         $(#[inline]
-        fn $f() -> purlin_term::Term {
+        $v fn $f() -> purlin_term::Term {
             static A: std::sync::OnceLock<purlin_term::Term> = std::sync::OnceLock::new();
             *A.get_or_init(|| purlin_term::atom::intern($t))
         })*

@@ -3,13 +3,10 @@
 //!
 //! It takes what any port takes, and never ends.
 
-use super::{Base, Driver, Port, TABLE, add};
+use super::{Base, Driver, FIRST, TABLE, add};
 use crate::gather::Gather;
 use crate::poll;
 use purlin_term::Term;
-
-/// Its number.
-const NUMBER: u32 = 0;
 
 struct Forker;
 
@@ -22,11 +19,6 @@ impl Driver for Forker {
 /// Enters it into the table. It belongs to the first process, which is not linked with it.
 pub fn begin(first: Term) {
     let mut t = TABLE.write();
-    let p = add(&mut t, NUMBER, b"forker", first);
+    let p = add(&mut t, FIRST, b"forker", first);
     p.core.lock().driver = Some(Box::new(Forker));
-}
-
-/// Whether nothing ends the port.
-pub(super) fn is(port: &Port) -> bool {
-    port.id == Term::port(NUMBER)
 }

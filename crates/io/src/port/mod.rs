@@ -112,10 +112,12 @@ struct Table {
     limit: usize,
 }
 
+/// The number of the port which is there from the beginning ([`forker`]).
+const FIRST: u32 = 0;
+
 static TABLE: RwLock<Table> = RwLock::new(Table {
     ports: BTreeMap::new(),
-    // Number 0 is that of a port which is there from the beginning ([`forker`]).
-    next: 1,
+    next: FIRST + 1,
     limit: 65536,
 });
 
@@ -292,6 +294,10 @@ impl Drop for Held<'_> {
 }
 
 impl Port {
+    /// Whether nothing ends the port.
+    fn is_first(&self) -> bool {
+        self.id == Term::port(FIRST)
+    }
     fn lock(&self) -> Held<'_> {
         Held {
             port: self,
@@ -447,7 +453,7 @@ impl Port {
             core.base.bad_signal();
             return Outcome::Bad;
         }
-        if forker::is(self) {
+        if self.is_first() {
             return Outcome::Bad;
         }
         core.base.trace_close(from);
@@ -747,7 +753,7 @@ pub fn exit(port: &Port, from: Term, reason: Term) -> Outcome {
 /// The link between a port and the local process `from` broke, which ended with `reason`. It ends the port unless the
 /// reason is `normal` and `from` not the owner.
 pub fn link_broken(port: Term, from: Term, reason: Term) {
-    let Some(p) = find(port).filter(|p| !forker::is(p)) else {
+    let Some(p) = find(port).filter(|p| !p.is_first()) else {
         return;
     };
     let mut core = p.turn(Work::Close);

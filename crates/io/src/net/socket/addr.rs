@@ -1,6 +1,6 @@
 //! Socket addresses as maps (`#{family := inet, port := …, addr := …}` and so on).
 
-use super::{domain_code, domain_term, family, inet, inet6, int, path_atom, unspec};
+use super::base::{domain_code, domain_term, family, inet, inet6, int, path_atom, uint, unspec};
 use crate::lazy_atoms;
 pub(crate) use crate::os::addr::SockAddr;
 use crate::os::addr::{FAMILY_BYTES, PATH_ROOM};
@@ -33,7 +33,7 @@ impl SockAddr {
                 .and_then(int)
                 .map(|p| (p as u16).to_be_bytes())
         };
-        let number = |k: Term| get(k).and_then(super::uint).map(u32::to_ne_bytes);
+        let number = |k: Term| get(k).and_then(uint).map(u32::to_ne_bytes);
         let f = get(family())?;
         if f == inet() {
             let ip = in_addr(get(addr())?)?;

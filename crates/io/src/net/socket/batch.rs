@@ -1,8 +1,14 @@
 //! Several messages in one call of the system (OTP 29).
 
-use super::io::{check_reader, check_writer, need_receive_ref, writable};
+use super::addr::SockAddr;
+use super::base::*;
+use super::io::{self, check_reader, check_writer, need_receive_ref, writable};
 use super::message::{MOST_CONTROL_BYTES, control_bytes, message_term, parts};
-use super::*;
+use super::state::sock;
+use crate::cx::{BifResult, Cx, Fail};
+use crate::lazy_atoms;
+use crate::os::sock as sys;
+use purlin_term::{Alloc, Term, am, arith, map};
 
 lazy_atoms! {
     addr_atom = "addr";

@@ -1,10 +1,13 @@
 //! Information: the sockets, their counts, and the abilities of the system.
 
-use super::*;
+use super::base::*;
+use super::state::{self, ACCEPTING, BOUND, CONNECTED, CONNECTING, GLOBAL, LISTENING, sock};
+use super::{ioctl, message, options};
+use crate::cx::{BifResult, Cx, Fail};
+use crate::lazy_atoms;
 use purlin_term::release::{self, MORE_OF_SOCKETS, SERVICES_AS_MAPS, SOCKET_LEVEL_NUMBERS};
 use purlin_term::sync::Mutex;
-use purlin_term::{NIL, am, atom};
-use state::GLOBAL;
+use purlin_term::{Alloc, NIL, Term, am, atom, map};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
@@ -127,7 +130,7 @@ pub(crate) fn info_1(cx: &mut Cx, [me]: [Term; 1]) -> BifResult {
     let pairs = [
         (domain_atom(), domain_term(s.domain)),
         (am::TYPE, type_term(s.kind)),
-        (options::protocol(), Term::small(s.protocol.into())),
+        (protocol(), Term::small(s.protocol.into())),
         (atom::intern("owner"), s.owner.unwrap_or(am::UNDEFINED)),
         (atom::intern("rstates"), states(cx, s.read_state)),
         (atom::intern("wstates"), states(cx, s.write_state)),

@@ -1,11 +1,17 @@
 //! Sending and receiving bytes.
 
-use super::*;
+use super::addr::SockAddr;
+use super::base::*;
+use super::state::{Request, Sock, State, sock};
 use crate::accounts;
+use crate::cx::{BifResult, Cx, Fail};
+use crate::os::sock as sys;
+use crate::posix::errno_atom;
 use purlin_term::bin::RcBin;
 use purlin_term::release::{self, SOCKET_SAYS_TIMEOUT};
-use state::State;
+use purlin_term::{Alloc, Term, am};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// Bytes that a thread receives into before they are copied to a binary of their size.
 const SCRATCH_BYTES: usize = 64 * 1024;

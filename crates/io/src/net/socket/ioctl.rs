@@ -1,12 +1,16 @@
 //! Questions about interfaces, and changes to them.
 
-use super::addr::{self, hardware};
-use super::*;
+use super::addr::{self, SockAddr, hardware};
+use super::base::*;
+use super::message;
+use super::state::sock;
+use crate::cx::{BifResult, Cx, Fail};
+use crate::lazy_atoms;
 use crate::os::addr::bytes_of;
 use crate::os::unit;
 use crate::posix::last_errno;
 use purlin_term::release::{self, MORE_OF_SOCKETS};
-use purlin_term::{NIL, atom};
+use purlin_term::{Alloc, NIL, Term, am, arith, atom, map};
 use std::mem::size_of;
 
 lazy_atoms! {

@@ -1,13 +1,18 @@
 //! Messages: data with an address, flags and control messages.
 
-use super::addr::{in_addr_term, in6_addr_term};
+use super::addr::{self, SockAddr, in_addr_term, in6_addr_term};
+use super::base::*;
 use super::io::{
-    check_reader, check_writer, need_receive_ref, receive, received_message, writable,
+    self, check_reader, check_writer, need_receive_ref, receive, received_message, writable,
 };
+use super::state::sock;
 use super::values::{tos_code, tos_term};
-use super::*;
-use purlin_term::atom;
-use purlin_term::release::SERVICES_AS_MAPS;
+use crate::cx::{BifResult, Cx, Fail};
+use crate::lazy_atoms;
+use crate::os::sock as sys;
+use crate::posix::errno_atom;
+use purlin_term::release::{self, SERVICES_AS_MAPS};
+use purlin_term::{Alloc, Term, am, arith, atom, map};
 use std::mem::size_of;
 
 lazy_atoms! {
@@ -260,13 +265,13 @@ pub(crate) fn control_bytes(list: Term, limit: usize) -> Option<Vec<u8>> {
                             return None;
                         }
                         // As in stock, the fraction is the seconds once more.
-                        let s = arith::to_i64(map::get(v, values::sec())?)?;
-                        map::get(v, values::usec())?;
+                        let s = arith::to_i64(map::get(v, sec())?)?;
+                        map::get(v, usec())?;
                         [s.to_ne_bytes(), s.to_ne_bytes()].concat()
                     }
                     Data::FineTime => {
                         let part = |key| arith::to_i64(map::get(v, key)?);
-                        let (s, n) = (part(values::sec())?, part(atom::intern("nsec"))?);
+                        let (s, n) = (part(sec())?, part(atom::intern("nsec"))?);
                         [s.to_ne_bytes(), n.to_ne_bytes()].concat()
                     }
                     Data::Tos => tos_code(v)?.to_ne_bytes().to_vec(),
@@ -345,10 +350,10 @@ fn value(cx: &mut Cx, what: Data, b: &[u8]) -> Option<Term> {
             let part = |at: usize| Some(i64::from_ne_bytes(b.get(at..at + 8)?.try_into().ok()?));
             let (s, fraction) = (cx.int(part(0)?), cx.int(part(8)?));
             let name = match what {
-                Data::Time => values::usec(),
+                Data::Time => usec(),
                 _ => atom::intern("nsec"),
             };
-            Some(map::from_pairs(cx, &[(values::sec(), s), (name, fraction)]))
+            Some(map::from_pairs(cx, &[(sec(), s), (name, fraction)]))
         }
         Data::Tos => b.first().map(|&n| tos_term(cx, n.into())),
         Data::Int => i32_at(b, 0).map(|n| Term::small(n.into())),

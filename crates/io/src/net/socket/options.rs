@@ -1,15 +1,14 @@
 //! The table of options, and the natives that set and tell them.
 
+use super::base::*;
+use super::message;
+use super::state::{self, State, sock};
 use super::values::{Get, Set, ask, encode};
-use super::*;
+use crate::cx::{BifResult, Cx, Fail};
+use crate::os::sock as sys;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{self, Feature, MORE_OF_SOCKETS, SERVICES_AS_MAPS, SOCKET_USER_TIMEOUT};
-use state::State;
-
-/// The key under which protocols are named.
-pub fn protocol() -> Term {
-    purlin_term::atom::intern("protocol")
-}
+use purlin_term::{Alloc, Term, am};
 
 /// An option of the system: name, number, how it is set and how it is told. One without either is not supported.
 pub(crate) struct Opt(pub &'static str, pub i32, pub Set, pub Get);

@@ -1,8 +1,14 @@
 //! Addresses and associations of SCTP (OTP 29), by options of the kernel.
 
-use super::*;
+use super::addr::{self, SockAddr};
+use super::base::*;
+use super::state::{self, BOUND, CONNECTED, Sock, sock};
+use crate::cx::{BifResult, Cx, Fail};
+use crate::lazy_atoms;
+use crate::os::sock as sys;
+use purlin_term::{Alloc, Term, am};
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
 lazy_atoms! {
     action_atom = "action";

@@ -1,10 +1,15 @@
 //! Sending files: the kernel copies from an open file of module `prim_file`, whose descriptor is duplicated for it.
 
+use super::base::*;
 use super::io::{await_room, become_writer, check_writer, writable};
-use super::*;
-use crate::posix::last_errno;
+use super::state::{Sock, State, sock};
+use crate::cx::{BifResult, Cx, Fail};
+use crate::lazy_atoms;
+use crate::os::sock as sys;
+use crate::posix::{errno_atom, last_errno};
 use crate::prim_file;
-use state::State;
+use purlin_term::{Alloc, Term, am, arith};
+use std::sync::Arc;
 
 lazy_atoms! {
     efile = "efile";

@@ -14,19 +14,23 @@
 //! is there. Terms that own references are dropped after it was released ([`Locked`]), since the last reference to the
 //! socket may be among them. The lock of [`involved`] is taken under it, never the other way round.
 
-use super::*;
+use super::base::*;
+use crate::cx::{Cx, Fail};
+use crate::native_state;
+use crate::os::sock as sys;
 use crate::poll::{self, Ready};
+use crate::posix::errno_atom;
 use crate::process;
 use crate::signal;
-use purlin_term::atom;
 use purlin_term::compare::eq_exact;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::sync::{Mutex, MutexGuard};
+use purlin_term::{Alloc, Term, am, atom, map};
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 // States of reading and of writing, as `nif_info` tells them.
 pub(crate) const BOUND: u32 = 0x1;
@@ -104,8 +108,9 @@ impl Census {
     }
 }
 
-/// Takes over what the library says when it loads `prim_socket`.
-pub(crate) fn configure(extra: Term) {
+/// `prim_socket` has been loaded: takes over what it was given (the registry, whether sockets are told to it, whether
+/// debugging is on).
+pub fn on_load(extra: Term) {
     if !extra.is_map() {
         return;
     }
@@ -148,6 +153,13 @@ impl Drop for Handle {
             let _ = sys::close(fd);
         }
     }
+}
+
+/// The socket behind a reference.
+pub(crate) fn sock<'a>(t: Term) -> Result<&'a Arc<Sock>, Fail> {
+    native_state::get::<Handle>(t)
+        .map(|h| &h.0)
+        .ok_or(Fail::Badarg)
 }
 
 /// A process that waits. Owns `{'$socket', {'$socket', Socket}, select, Ref}`.

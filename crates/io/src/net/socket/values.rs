@@ -2,9 +2,13 @@
 //! structures of the same names.
 
 use super::addr::{in_addr, in_addr_term, in6_addr};
-use super::*;
-use purlin_term::atom;
+use super::base::*;
+use super::{message, state};
+use crate::cx::Cx;
+use crate::lazy_atoms;
+use crate::os::sock as sys;
 use purlin_term::release::{self, SERVICES_AS_MAPS};
+use purlin_term::{Alloc, Term, am, atom, map};
 
 lazy_atoms! {
     do_atom = "do";
@@ -18,18 +22,9 @@ lazy_atoms! {
     onoff = "onoff";
     probe = "probe";
     reliability = "reliability";
-    sec_atom = "sec";
     sourceaddr = "sourceaddr";
     throughput = "throughput";
-    usec_atom = "usec";
     want = "want";
-}
-
-pub(crate) fn sec() -> Term {
-    sec_atom()
-}
-pub(crate) fn usec() -> Term {
-    usec_atom()
 }
 
 const TOS: [(fn() -> Term, i32); 4] = [
