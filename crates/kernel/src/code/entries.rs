@@ -105,6 +105,10 @@ impl Entries {
         }
         n
     }
+    /// The opcode that a patch, which was `found`, stands for.
+    ///
+    /// # Safety
+    /// As for [`Entries::opcode_at`].
     #[cold]
     #[inline(never)]
     unsafe fn original(&self, pc: *const u64, found: u16) -> u16 {
@@ -176,6 +180,10 @@ impl Entries {
     pub unsafe fn withdraw(&self, pc: *const u64, unlead: impl FnOnce()) {
         self.restore(pc, State::Compiled, unlead);
     }
+    /// Puts the original word back where one of that state stands, and calls `then` under the lock.
+    ///
+    /// # Safety
+    /// As for [`Entries::set_breakpoint`].
     unsafe fn restore(&self, pc: *const u64, from: State, then: impl FnOnce()) {
         let mut all = self.patched.write();
         if let Some(p) = all.get(&(pc as usize)).filter(|p| p.state == from) {

@@ -80,7 +80,7 @@ impl Prepared {
 }
 
 /// Stands for natives that this runtime hasn't got.
-unsafe fn missing(_: &mut Cx, _: *const Term) -> BifResult {
+fn missing(_: &mut Cx, _: *const Term) -> BifResult {
     Err(Fail::Undef)
 }
 

@@ -47,6 +47,9 @@ pub(crate) unsafe fn pays(p: *mut Process) -> bool {
 }
 
 /// Whether a process that waits may be compacted. Registers of one that hibernates are known.
+///
+/// # Safety
+/// The caller owns the process.
 #[inline]
 unsafe fn may(p: *mut Process) -> bool {
     !(*p).has(TRACED) && ((*p).live == 0 || is_uncompacted(&mut *p))
@@ -140,7 +143,7 @@ fn sizes(h: &Heap) -> (usize, usize, bool) {
 }
 
 #[cold]
-unsafe fn pays_expanded(me: &mut Process, used: usize, blocks: usize, untidy: bool) -> bool {
+fn pays_expanded(me: &mut Process, used: usize, blocks: usize, untidy: bool) -> bool {
     if blocks < SMALL_WORDS {
         return blocks > used + SLACK_WORDS || untidy;
     }

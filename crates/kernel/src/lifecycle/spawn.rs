@@ -225,6 +225,10 @@ fn reply(to: Term, r: &Request, pid: Term, token: Option<token::Token>) {
 }
 
 /// Makes the heap with the registers' terms, and the bottom of the stack. Gives the words of the terms.
+///
+/// # Safety
+/// `me` is a new process, whose queue is not open and which has no heap yet; `regs` are at most [`ARGS`] terms, whole while this
+/// runs.
 unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) -> usize {
     let words: usize = regs.iter().map(|&t| copy::size_of(t)).sum();
     let need = words + regs.len() + crate::code::entry::BOTTOM_WORDS;

@@ -208,6 +208,9 @@ pub unsafe fn free(s: *mut Signal, words: usize) {
 }
 
 /// Puts all but the last batch of a list on the shelf, or gives them back.
+///
+/// # Safety
+/// `l` is this thread's list of free blocks of so many words, and has two batches, chained one behind the other.
 #[cold]
 #[inline(never)]
 unsafe fn leave(l: &mut List, words: usize) {

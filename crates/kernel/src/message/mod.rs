@@ -412,6 +412,10 @@ impl Signal {
         }
         blocks::free(s, (*s).words());
     }
+    /// Gives back what a signal holds outside its block.
+    ///
+    /// # Safety
+    /// As for [`Signal::free`], once.
     unsafe fn release(s: *mut Signal) {
         if (*s).kind == Kind::External {
             drop(Box::from_raw((*s).off_heap as *mut external::External));

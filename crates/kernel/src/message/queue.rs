@@ -148,6 +148,10 @@ pub(crate) fn prefetch(p: *const u8) {
     let _ = p;
 }
 
+/// Turns a chain round.
+///
+/// # Safety
+/// A chain that ends in null and belongs to the caller.
 unsafe fn reverse(mut p: *mut Link) -> *mut Link {
     let mut out: *mut Link = std::ptr::null_mut();
     while !p.is_null() {

@@ -81,6 +81,10 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
     !p.has(EXIT_PENDING) && queued > before
 }
 
+/// What a signal does to the process in the context.
+///
+/// # Safety
+/// That process is this thread's; the signal is owned by the caller, in no chain, and not used afterwards.
 unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     match (*s).kind {
@@ -139,6 +143,9 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
 }
 
 /// Behind the signal that ends it a process counts as gone. Whoever asked hears so when its names and tables are gone too.
+///
+/// # Safety
+/// `p` is this thread's; for the signal as for [`handle`].
 #[cold]
 unsafe fn behind_end(p: &mut Process, s: *mut Signal) {
     if p.state.load().is_exiting() {
@@ -149,6 +156,9 @@ unsafe fn behind_end(p: &mut Process, s: *mut Signal) {
 }
 
 /// A message goes into the mailbox; one with priority (`urgent`) before all that have none.
+///
+/// # Safety
+/// As for [`handle`]; the signal's term is the message, or with what its marks (`sequel`, `sent_by`) say before it.
 unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
     let mut from = None;
     if (*s).sequel == Sequel::Token
@@ -174,6 +184,10 @@ unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
     }
 }
 
+/// A message that was sent by an alias: one if that is active.
+///
+/// # Safety
+/// As for [`handle`].
 unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     let Some((r, msg)) = (*s).term.as_cons() else {
@@ -230,6 +244,9 @@ fn passes(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
 }
 
 /// A message of another node goes into the mailbox as it came. A tracer sees it as a term.
+///
+/// # Safety
+/// As for [`handle`]; the signal is a [`Kind::External`].
 unsafe fn external(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     let mut urgent = false;
@@ -286,6 +303,9 @@ pub fn send_demonitor(from: Term, to: Term, r: Term) {
 }
 
 /// An exit signal has arrived: it becomes a message, ends the process, or nothing.
+///
+/// # Safety
+/// As for [`handle`].
 unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     let broken = (*s).kind == Kind::LinkExit;
@@ -400,6 +420,9 @@ pub unsafe fn arrived(cx: &mut Cx, s: *mut Signal) {
 }
 
 /// The effect of an exit signal whose link, if it has one, is gone.
+///
+/// # Safety
+/// As for [`handle`].
 unsafe fn exited(cx: &mut Cx, s: *mut Signal, broken: bool, urgent: bool) {
     let p = &mut *cx.proc;
     let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
@@ -442,7 +465,6 @@ fn unlinked(p: &mut Process, from: Term, id: Term) {
     unsafe { push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id])) };
 }
 
-/// The target of a monitor has ended.
 /// The object that the process of the context monitors by `r` has ended, or counts as ended.
 pub fn monitor_down_here(cx: &mut Cx, r: Term, object: Term, reason: Term) {
     let s = super::send::down_signal(r, am::PROCESS, object, reason);
@@ -450,6 +472,10 @@ pub fn monitor_down_here(cx: &mut Cx, r: Term, object: Term, reason: Term) {
     unsafe { down(cx, s) };
 }
 
+/// What is monitored has ended, or counts as ended.
+///
+/// # Safety
+/// As for [`handle`].
 unsafe fn down(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     let Some(&[_, r, kind, object, reason]) = (*s).term.as_tuple() else {

@@ -194,6 +194,9 @@ pub unsafe fn walk(
 
 /// Fetches the message behind `s` while `s` is compared, and the place where a few messages later would lie, had all come
 /// from one place.
+///
+/// # Safety
+/// `s` is a message of the queue of a process that the caller owns. Where the next ones may lie is not read, only fetched.
 #[inline(always)]
 unsafe fn fetch_ahead(s: *mut Signal) {
     let next = (*s).link.next as *const u8;
@@ -220,6 +223,10 @@ pub unsafe fn walk_on(p: *mut process::Process) -> bool {
 }
 
 /// The term of message `s`, in a place where code may use it.
+///
+/// # Safety
+/// `m` is the mailbox of the process in the context, which is this thread's, and [`Mailbox::save`] leads to `s`, which is decoded.
+/// No register holds anything.
 unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     debug_assert!(!cx.heap.window);
     m.copied_end = std::ptr::null_mut();

@@ -211,6 +211,9 @@ fn watch() {
 }
 
 /// Acts on what has arrived at the process in a context that this thread has taken. False: there was nothing.
+///
+/// # Safety
+/// A process is in the context, which this thread has taken and holds while this runs.
 unsafe fn act(cx: &mut Cx, ended: &AtomicBool) -> bool {
     if cx.process().state.load().is_exiting() {
         return false;

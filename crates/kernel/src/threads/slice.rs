@@ -79,6 +79,9 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
 
 /// Whether the process that begins its time slice runs machine code. One that saves its calls notes each of them, which only the
 /// interpreter does.
+///
+/// # Safety
+/// The process of the context is this thread's.
 #[inline]
 unsafe fn begins_compiled(cx: &mut Cx) {
     cx.sampled_reds = 0;
@@ -103,6 +106,9 @@ fn short_slice() -> i64 {
 
 /// A process was taken from its run queue before its turn: it does what signals ask of it, and waits on for its turn. Gives
 /// the reductions that it used.
+///
+/// # Safety
+/// As for [`normal`]; no process is in the context.
 #[cold]
 unsafe fn raised(cx: &mut Cx, p: *mut Process, signals: bool) -> i64 {
     sched::set_running_priority((*p).state.priority());
@@ -242,6 +248,9 @@ struct Watched {
 }
 
 /// A time slice begins, of a process that is traced or while somebody wants to know of long ones.
+///
+/// # Safety
+/// The caller owns the process.
 #[inline]
 unsafe fn watch(p: *mut Process) -> Option<Watched> {
     let traced = (*p).has(process::TRACED);
@@ -259,6 +268,9 @@ unsafe fn watch(p: *mut Process) -> Option<Watched> {
 }
 
 /// The time slice is over. Only if it is `still` this thread's the process may be looked at.
+///
+/// # Safety
+/// If it is `still` this thread's, the caller owns the process; else `p` is not read.
 #[inline]
 unsafe fn unwatch(w: Watched, p: *mut Process, still: bool) {
     if still && w.traced && (*p).has(process::TRACED) {
@@ -282,6 +294,10 @@ enum Next {
     Dirty(bool),
 }
 
+/// Counts what has been used since this was last called, for the process, if one is in the context, and the thread. Gives the reductions.
+///
+/// # Safety
+/// A process that is in the context is this thread's.
 #[inline]
 unsafe fn account(cx: &mut Cx) -> u64 {
     let used = (cx.charged - cx.reds).max(0) as u64;
@@ -316,6 +332,10 @@ fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
 }
 
 /// The process that was entered does what signals ask of it. False: it has ended.
+///
+/// # Safety
+/// A process is in the context and this thread's. It is packed: `pc` is where it goes on, its registers are those that [`Process`]
+/// says are live.
 unsafe fn obey(cx: &mut Cx, pc: *const u64) -> bool {
     let p = cx.proc;
     // Tasks may collect: registers are roots.
@@ -341,6 +361,9 @@ unsafe fn obey(cx: &mut Cx, pc: *const u64) -> bool {
 
 /// Runs the process that was entered until it is over with it for now. `signals`: some have come, and their bit has been
 /// cleared.
+///
+/// # Safety
+/// A process is in the context and this thread's, and packed.
 unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
     let p = cx.proc;
     // Where it was let look at messages once more though its time was up. A receive that matches no message at all
@@ -438,6 +461,10 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
 }
 
 /// Acts on why the interpreter came back. The process is packed afterwards, or gone.
+///
+/// # Safety
+/// A process is in the context and this thread's, and `E` has just come back from it: what the context says of where it goes on and
+/// of live registers is so.
 #[inline]
 unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     let p = cx.proc;
@@ -499,6 +526,9 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
 }
 
 /// Ends the process by the reason that a signal left.
+///
+/// # Safety
+/// The process in the context is this thread's, and has [`EXIT_PENDING`]. It is not used afterwards.
 #[inline]
 unsafe fn end(cx: &mut Cx) {
     if (*cx.proc).state.load().is_exiting() {
@@ -511,6 +541,9 @@ unsafe fn end(cx: &mut Cx) {
 }
 
 /// Reports a process that ended by an error that nobody caught.
+///
+/// # Safety
+/// The process in the context is this thread's; `reason` is a term of it.
 #[inline]
 unsafe fn crashed(cx: &mut Cx, reason: Term) {
     if cx.interp.crashed && !(*cx.proc).has(process::SYSTEM) {
