@@ -3,7 +3,7 @@
 //! While the menu is open nothing is written to or read from the terminal by ports, nor read by the terminal since OTP 26. A second Ctrl-C ends the emulator.
 
 use crate::bif::{memory, process_info};
-use crate::ets::{self, Kind, Protection, WriteConcurrency};
+use crate::ets::{self, WriteConcurrency};
 use crate::port;
 use crate::process::{self, registry};
 use crate::{code, halt, signal};
@@ -263,17 +263,7 @@ fn tables() {
         unsafe { f.destroy() };
         let (objects, words) = t.size_and_words();
         let o = &t.options;
-        let kind = match o.kind {
-            Kind::Set => "set",
-            Kind::Bag => "bag",
-            Kind::DuplicateBag => "duplicate_bag",
-            Kind::OrderedSet => "ordered_set",
-        };
-        let protection = match t.protection() {
-            Protection::Private => "private",
-            Protection::Protected => "protected",
-            Protection::Public => "public",
-        };
+        let (kind, protection) = (o.kind.name(), t.protection().name());
         say(&format!(
             "=ets:{}\nTable: {id}\nName: {}\n",
             show(t.owner()),

@@ -54,6 +54,18 @@ pub enum Kind {
     OrderedSet,
 }
 
+impl Kind {
+    /// Its name in Erlang.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Set => "set",
+            Kind::Bag => "bag",
+            Kind::DuplicateBag => "duplicate_bag",
+            Kind::OrderedSet => "ordered_set",
+        }
+    }
+}
+
 /// The protection of a table: the processes that may use it beside its owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -62,6 +74,17 @@ pub enum Protection {
     /// All may read.
     Protected,
     Public,
+}
+
+impl Protection {
+    /// Its name in Erlang.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protection::Private => "private",
+            Protection::Protected => "protected",
+            Protection::Public => "public",
+        }
+    }
 }
 
 /// The access of an operation to a table.

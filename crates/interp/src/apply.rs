@@ -92,18 +92,22 @@ pub(super) unsafe fn applied_by_name(cx: &Cx, pc: *const u64) -> Option<*const u
     called.then_some(back)
 }
 
-/// Module and function stand behind the arguments, in x[n] and x[n + 1].
-unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
-    let op = instr::Apply::at(pc);
-    let n = op.arity();
-    let (m, f, n) = unfold(cx, cx.x[n], cx.x[n + 1], n);
-    if m == am::ERLANG
+/// Whether what is to be applied is `apply/3` itself, whose arguments [`unfold`] could not put in the place of its own.
+fn is_bad_again(cx: &Cx, (m, f, n): (Term, Term, usize)) -> bool {
+    m == am::ERLANG
         && f == am::APPLY
         && n == 3
         && cx.x[2]
             .list_to_vec()
             .is_none_or(|v| v.len() <= crate::cx::MAX_ARGS)
-    {
+}
+
+/// Module and function stand behind the arguments, in x[n] and x[n + 1].
+unsafe fn apply(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::Apply::at(pc);
+    let n = op.arity();
+    let (m, f, n) = unfold(cx, cx.x[n], cx.x[n + 1], n);
+    if is_bad_again(cx, (m, f, n)) {
         return bad_apply(cx, pc, cx.x[0], cx.x[1], cx.x[2]);
     }
     // `erlang:error/1` and its like raise at this instruction, not at their own stub.
@@ -125,13 +129,7 @@ unsafe fn apply_last(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::ApplyLast::at(pc);
     let n = op.arity();
     let (m, f, n) = unfold(cx, cx.x[n], cx.x[n + 1], n);
-    if m == am::ERLANG
-        && f == am::APPLY
-        && n == 3
-        && cx.x[2]
-            .list_to_vec()
-            .is_none_or(|v| v.len() <= crate::cx::MAX_ARGS)
-    {
+    if is_bad_again(cx, (m, f, n)) {
         return bad_apply(cx, pc, cx.x[0], cx.x[1], cx.x[2]);
     }
     if let Some(next) = raise_here(cx, pc, (m, f, n), Tail::Framed(op.next())) {

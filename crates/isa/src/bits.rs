@@ -1,6 +1,6 @@
 //! The bit syntax as rows: flags of segments, segments of `bs_create_bin`, commands of `bs_match`.
 
-use crate::codec::Value;
+use crate::value::Value;
 
 /// Bits of the flags of a segment.
 pub mod flags {

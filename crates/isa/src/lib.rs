@@ -11,4 +11,5 @@ pub mod helpers;
 pub mod ops;
 pub mod release;
 pub mod types;
+mod value;
 pub mod view;

@@ -4,7 +4,7 @@
 //! writes one text to the logger, [`LoadError::log_text`] has it. `Display` is for Purlin's own
 //! tools and says exactly what was found.
 
-use crate::disasm::atom_text;
+use crate::text::atom_text;
 use purlin_isa::genops;
 use purlin_isa::release::OTHER_RELEASE_ADVISED;
 use std::fmt;

@@ -20,9 +20,11 @@ mod generic;
 mod iff;
 pub mod lower;
 mod reader;
+mod text;
 
 pub use debug::{DebugCall, DebugFrame, DebugItem, DebugValue};
-pub use disasm::{atom_text, disasm_generic, disasm_instr};
+pub use disasm::{disasm_generic, disasm_instr};
 pub use error::{Fault, LoadError, Table};
 pub use file::{BeamFile, Export, FieldDefault, Import, Lambda, Lines, Record, Types};
 pub use generic::{BigInt, Function, GenericCode, Instr, NO_INSTR, Operand};
+pub use text::atom_text;

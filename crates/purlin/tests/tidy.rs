@@ -41,10 +41,10 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     (
         "isa",
         &[
-            "atoms", "context", "genops", "helpers", "ops", "release", "contract", "codec", "bits",
-            "types", "view",
+            "atoms", "context", "genops", "helpers", "ops", "release", "contract", "value", "bits",
+            "codec", "types", "view",
         ],
-        2,
+        1,
     ),
     (
         "term",
@@ -101,9 +101,9 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     (
         "loader",
         &[
-            "error", "reader", "iff", "file", "debug", "generic", "disasm", "lower",
+            "text", "error", "reader", "iff", "file", "debug", "generic", "disasm", "lower",
         ],
-        2,
+        1,
     ),
     (
         "jit",

@@ -1,7 +1,7 @@
 //! Tables and ports.
 
 use super::query::{Key, Query, sort};
-use crate::ets::{Kind, Protection, Table};
+use crate::ets::Table;
 use crate::explain::names;
 use crate::json::Json;
 use crate::port;
@@ -72,17 +72,7 @@ impl TableRow {
         let id = crate::ets::id(t, &mut f).map(|t| preview(t, NAME));
         // SAFETY: nothing of it is used any more.
         unsafe { f.destroy() };
-        let kind = match t.kind() {
-            Kind::Set => "set",
-            Kind::Bag => "bag",
-            Kind::DuplicateBag => "duplicate_bag",
-            Kind::OrderedSet => "ordered_set",
-        };
-        let protection = match t.protection() {
-            Protection::Private => "private",
-            Protection::Protected => "protected",
-            Protection::Public => "public",
-        };
+        let (kind, protection) = (t.kind().name(), t.protection().name());
         Json::object([
             ("name", self.name.clone().into()),
             ("id", id.into()),

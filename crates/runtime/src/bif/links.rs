@@ -256,14 +256,16 @@ fn link_2(cx: &mut Cx, [to, options]: [Term; 2]) -> BifResult {
     link_with(cx, to, urgent)
 }
 
-struct MonitorOptions {
+/// The options of a monitor.
+pub(super) struct MonitorOptions {
     /// The message at the end has priority.
-    urgent: bool,
-    alias: AliasMode,
-    tag: Option<Box<OwnedTerm>>,
+    pub urgent: bool,
+    pub alias: AliasMode,
+    pub tag: Option<Box<OwnedTerm>>,
 }
 
-fn options(l: Term) -> Option<MonitorOptions> {
+/// Reads such options. None: they are wrong.
+pub(super) fn monitor_options(l: Term) -> Option<MonitorOptions> {
     let mut o = MonitorOptions {
         urgent: false,
         alias: AliasMode::None,
@@ -457,7 +459,7 @@ fn monitor_2(cx: &mut Cx, [kind, what]: [Term; 2]) -> BifResult {
     monitor(cx, kind, what, o)
 }
 fn monitor_3(cx: &mut Cx, [kind, what, opts]: [Term; 3]) -> BifResult {
-    let Some(o) = options(opts) else {
+    let Some(o) = monitor_options(opts) else {
         return Err(cx.badarg_cause(am::BADOPT));
     };
     monitor(cx, kind, what, o)

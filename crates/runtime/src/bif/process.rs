@@ -1,5 +1,6 @@
 //! Natives of processes: making them, names, dictionary, flags, garbage collection, suspension.
 
+use super::links;
 use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
@@ -24,7 +25,7 @@ use std::sync::atomic::Ordering;
 
 lazy_atoms! {
     a_include_shared_binaries = "include_shared_binaries";
-    a_reply_demonitor = "reply_demonitor"; a_noconnect = "noconnect";
+    a_noconnect = "noconnect";
     a_major = "major"; a_garbage_collect = "garbage_collect";
     a_check_process_code = "check_process_code"; a_copy_literals = "copy_literals";
     a_sensitive = "sensitive"; a_save_calls = "save_calls";
@@ -127,35 +128,6 @@ fn link_options(l: Term) -> Option<bool> {
     it.tail().is_nil().then_some(urgent)
 }
 
-fn monitor_options(l: Term, urgent: &mut bool) -> Option<(AliasMode, Option<Box<OwnedTerm>>)> {
-    let mut alias = AliasMode::None;
-    let mut tag = None;
-    let mut it = l.list_iter();
-    for o in it.by_ref() {
-        if o == am::PRIORITY && release::has(PRIORITY_MESSAGES) {
-            *urgent = true;
-            continue;
-        }
-        let &[k, v] = o.as_tuple()? else { return None };
-        if k == am::ALIAS {
-            alias = if v == am::EXPLICIT_UNALIAS {
-                AliasMode::Explicit
-            } else if v == am::DEMONITOR {
-                AliasMode::Demonitor
-            } else if v == a_reply_demonitor() {
-                AliasMode::ReplyDemonitor
-            } else {
-                return None;
-            };
-        } else if k == am::TAG {
-            tag = Some(Box::new(OwnedTerm::copy_of(v)));
-        } else {
-            return None;
-        }
-    }
-    it.tail().is_nil().then_some((alias, tag))
-}
-
 fn new_monitor_ref(cx: &mut Cx, alias: AliasMode) -> (RefKey, Term) {
     let k = RefKey::new(ids::ref_bits());
     let t = if alias == AliasMode::None {
@@ -209,7 +181,9 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
         } else if let Some(&[k, v]) = o.as_tuple() {
             let n = v.as_small();
             if k == am::MONITOR {
-                p.monitor = Some(monitor_options(v, &mut p.urgent.1)?);
+                let o = links::monitor_options(v)?;
+                p.urgent.1 |= o.urgent;
+                p.monitor = Some((o.alias, o.tag));
             } else if k == am::LINK && release::has(PRIORITY_MESSAGES) {
                 p.urgent.0 = link_options(v)?;
                 p.o.link = true;
