@@ -12,7 +12,7 @@ use purlin_kernel::choice::{self, ops::What};
 use purlin_kernel::code;
 use std::sync::LazyLock;
 
-/// What is asked about an instruction.
+/// A question about an instruction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asks {
     No,

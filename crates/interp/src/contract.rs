@@ -11,7 +11,7 @@ use purlin_term::Term;
 /// X registers that are compared.
 const COMPARED: usize = 32;
 
-/// What there was before an instruction ran.
+/// The state before an instruction ran.
 pub(crate) struct Before {
     pc: *const u64,
     number: u16,
@@ -56,7 +56,7 @@ impl Before {
         }
     }
 
-    /// What the instruction has done that its row doesn't say; `next` is what it gave.
+    /// The faults of an instruction: what it has done and its row doesn't say. `next` is what it gave.
     ///
     /// # Safety
     /// The instruction has run just now, and its code is still there.

@@ -60,7 +60,7 @@ fn place(files: &[Inside], name: &[u8]) -> usize {
     files.partition_point(|f| f.name.as_bytes() < name)
 }
 
-/// What is at a path. None: it leads elsewhere, or nothing is inside at all; the error number where there is nothing.
+/// The file at a path. None: it leads elsewhere, or nothing is inside at all; the error number where there is nothing.
 pub fn find(path: &[u8]) -> Option<Result<Found, i32>> {
     let files = FILES.get()?;
     let name = name_of(path)?;
@@ -186,7 +186,7 @@ pub fn system_path(path: &[u8]) -> Option<Result<CString, i32>> {
     })
 }
 
-/// What `stat` would tell of it.
+/// The answer of `stat`.
 pub fn status(path: &[u8]) -> Option<Result<libc::stat, i32>> {
     let found = match find(path)? {
         Ok(found) => found,

@@ -4,10 +4,15 @@ use crate::value::Value;
 
 /// Bits of the flags of a segment.
 pub mod flags {
+    /// The compiler knew that it begins at a whole byte; nothing here relies on that.
     pub const ALIGNED: u64 = 1;
+    /// Least significant byte first.
     pub const LITTLE: u64 = 2;
+    /// An integer with a sign.
     pub const SIGNED: u64 = 4;
+    /// A mark of the generic code; nothing here reads it.
     pub const EXACT: u64 = 8;
+    /// Bytes in the order of the machine.
     pub const NATIVE: u64 = 16;
     /// Their names in the operands of generic instructions.
     pub const NAMES: &[(&str, u64)] = &[
@@ -178,6 +183,7 @@ impl Command {
         }
         Some(out)
     }
+    /// Its name in generic code.
     pub fn name(&self) -> &'static str {
         COMMANDS[self.number as usize].0
     }

@@ -187,6 +187,7 @@ impl<'a> Instruction<'a> {
             list,
         })
     }
+    /// The row of its op.
     pub fn row(&self) -> &'static SpecOp {
         self.op.row()
     }

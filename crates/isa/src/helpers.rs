@@ -12,7 +12,7 @@
 //!   given and the Y registers are led on. It looks at the stack, so slot 0 of the topmost frame is 0 or the address to return to,
 //!   and each Y slot holds a term.
 
-/// What a helper takes and gives.
+/// The kind of an argument of a helper, or of its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The address of an instruction.

@@ -676,7 +676,9 @@ pub const COMPARISONS: [&str; 8] = ["=:=", "=/=", "==", "/=", "<", ">=", ">", "=
 
 /// Pools in `call_dirty`.
 pub mod dirty {
+    /// The pool for input and output.
     pub const IO: u16 = 0;
+    /// The pool for what computes.
     pub const CPU: u16 = 1;
     /// The pool for input and output, unless the native does without a dirty thread.
     pub const IO_LATER: u16 = 2;

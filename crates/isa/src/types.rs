@@ -2,19 +2,29 @@
 
 /// Kinds of terms: bits of [`Type::kinds`].
 pub mod kind {
+    /// An atom.
     pub const ATOM: u16 = 1;
     /// A bit string, which may be a match context.
     pub const BITSTRING: u16 = 1 << 1;
+    /// A list that is not empty.
     pub const CONS: u16 = 1 << 2;
+    /// A float.
     pub const FLOAT: u16 = 1 << 3;
+    /// A fun.
     pub const FUN: u16 = 1 << 4;
     /// An integer of any size.
     pub const INTEGER: u16 = 1 << 5;
+    /// A map.
     pub const MAP: u16 = 1 << 6;
+    /// The empty list.
     pub const NIL: u16 = 1 << 7;
+    /// A pid.
     pub const PID: u16 = 1 << 8;
+    /// A port.
     pub const PORT: u16 = 1 << 9;
+    /// A reference.
     pub const REFERENCE: u16 = 1 << 10;
+    /// A tuple.
     pub const TUPLE: u16 = 1 << 11;
     /// A native record.
     pub const RECORD: u16 = 1 << 12;
@@ -36,6 +46,7 @@ pub struct Type {
 }
 
 impl Type {
+    /// Any term at all.
     pub const ANY: Type = Type {
         kinds: kind::ANY,
         least: None,

@@ -18,8 +18,10 @@ pub enum Value {
 }
 
 impl Value {
+    /// The operand where no label is given.
     pub const NO_LABEL: Value = Value::L(0);
 
+    /// Whether it is a register, X or Y.
     pub const fn is_register(self) -> bool {
         matches!(self, Value::X(_) | Value::Y(_))
     }
@@ -102,12 +104,15 @@ pub mod source {
     const CONSTANT: u64 = 3;
     const Y: u64 = 4;
 
+    /// The word of X register `n`.
     pub const fn x(n: u32) -> u64 {
         (n as u64 * 8) << 4
     }
+    /// The word of Y register `n`.
     pub const fn y(n: u32) -> u64 {
         ((n as u64 + 1) * 8) << 4 | Y
     }
+    /// Whether a word is a constant.
     #[inline(always)]
     pub const fn is_constant(w: u64) -> bool {
         w & CONSTANT != 0
@@ -134,12 +139,15 @@ pub mod dest {
     pub(super) const Y: u64 = 1;
     /// The mark on the offset of an X register, and of a Y register.
     pub const MARK_X: u16 = 0;
+    /// See [`MARK_X`].
     pub const MARK_Y: u16 = Y as u16;
 
+    /// Whether it names a Y register.
     #[inline(always)]
     pub const fn is_y(d: u16) -> bool {
         d & MARK_Y != 0
     }
+    /// Where the register is, in bytes: in the X registers, or from the top of the stack.
     #[inline(always)]
     pub const fn offset(d: u16) -> usize {
         (d & !MARK_Y) as usize

@@ -10,6 +10,8 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reg(pub u8);
 
+// The registers by their names.
+
 pub const RAX: Reg = Reg(0);
 pub const RCX: Reg = Reg(1);
 pub const RDX: Reg = Reg(2);
@@ -204,6 +206,7 @@ impl Code {
 }
 
 impl Asm {
+    /// No code.
     pub fn new() -> Asm {
         Asm::default()
     }
@@ -600,20 +603,25 @@ impl Asm {
     pub fn call_m(&mut self, m: Mem) {
         self.rm(D, &[0xFF], 2, m);
     }
+    /// `ret`
     pub fn ret(&mut self) {
         self.b(0xC3);
     }
+    /// `push r`
     pub fn push(&mut self, r: Reg) {
         self.rex(false, 0, 0, r.0, false);
         self.b(0x50 | r.0 & 7);
     }
+    /// `pop r`
     pub fn pop(&mut self, r: Reg) {
         self.rex(false, 0, 0, r.0, false);
         self.b(0x58 | r.0 & 7);
     }
+    /// `push` of a word of memory.
     pub fn push_m(&mut self, m: Mem) {
         self.rm(D, &[0xFF], 6, m);
     }
+    /// `pop` to a word of memory.
     pub fn pop_m(&mut self, m: Mem) {
         self.rm(D, &[0x8F], 0, m);
     }

@@ -75,6 +75,7 @@ pub struct Instruction {
 }
 
 impl Instruction {
+    /// Its operands.
     pub fn args(&self) -> &[Arg] {
         &self.args[..self.count as usize]
     }

@@ -87,6 +87,7 @@ struct Inner {
 }
 
 impl LoadError {
+    /// An error without a place.
     pub fn new(fault: Fault) -> Self {
         LoadError(Box::new(Inner {
             fault,
@@ -111,6 +112,7 @@ impl LoadError {
         }))
     }
 
+    /// The fault.
     pub fn fault(&self) -> &Fault {
         &self.0.fault
     }

@@ -119,6 +119,7 @@ pub struct BeamFile<'a> {
     /// `None` if the file has no line table, or one of an unknown version; then `line` instructions
     /// mean nothing.
     pub lines: Option<Lines>,
+    /// `None` if the file has no types, or of an unknown version.
     pub types: Option<Types>,
     /// No two of them have one name.
     pub records: Vec<Record>,
@@ -245,6 +246,7 @@ impl<'a> BeamFile<'a> {
         self.chunk(b"StrT").unwrap_or_default()
     }
 
+    /// How many literals the file has.
     pub fn literal_count(&self) -> usize {
         self.literals.len()
     }

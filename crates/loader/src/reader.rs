@@ -11,11 +11,15 @@
 /// Tags of compact numbers.
 pub mod tag {
     pub(crate) const U: u8 = 0;
+    /// An integer.
     pub const I: u8 = 1;
+    /// An atom.
     pub const A: u8 = 2;
+    /// An X register.
     pub const X: u8 = 3;
     pub(crate) const Y: u8 = 4;
     pub(crate) const F: u8 = 5;
+    /// What the byte says: a list, a literal, a typed register.
     pub const Z: u8 = 7;
 }
 
@@ -35,6 +39,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Reads `data` from its beginning.
     pub fn new(data: &'a [u8]) -> Self {
         Reader { data, pos: 0 }
     }
@@ -49,6 +54,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline(always)]
+    /// A byte.
     pub fn u8(&mut self) -> Option<u8> {
         let byte = *self.data.get(self.pos)?;
         self.pos += 1;
@@ -67,6 +73,7 @@ impl<'a> Reader<'a> {
         self.pos += count;
     }
 
+    /// So many bytes.
     pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let end = self.pos.checked_add(count)?;
         let bytes = self.data.get(self.pos..end)?;
@@ -78,10 +85,12 @@ impl<'a> Reader<'a> {
         self.bytes(N)?.try_into().ok()
     }
 
+    /// Two bytes, the most significant first.
     pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
+    /// Four bytes, the most significant first.
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
@@ -90,6 +99,7 @@ impl<'a> Reader<'a> {
         self.array().map(i64::from_be_bytes)
     }
 
+    /// As [`Reader::u32`], with a sign.
     pub fn i32(&mut self) -> Option<i32> {
         self.array().map(i32::from_be_bytes)
     }

@@ -32,7 +32,7 @@ struct Seed {
     last: u32,
 }
 
-/// What the numbers of this run begin with.
+/// The first numbers of this run.
 static BEGUN: OnceLock<u64> = OnceLock::new();
 
 /// Has the numbers of this run depend on `nanoseconds`, not on the clock. To be called before the first is given.

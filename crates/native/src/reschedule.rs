@@ -132,7 +132,7 @@ thread_local! {
     static ENDED: Cell<Option<&'static AtomicBool>> = const { Cell::new(None) };
 }
 
-/// What tells from now on whether the process of the native on this thread has ended.
+/// A test that tells from now on whether the process of the native on this thread has ended.
 pub fn set_ended(flag: Option<&'static AtomicBool>) {
     ENDED.set(flag);
 }

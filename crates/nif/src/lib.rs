@@ -67,7 +67,7 @@ pub fn watched_down(reference: Term, pid: Term) {
     }
 }
 
-/// Who watches by that reference: a resource, or the port of a driver.
+/// The watcher by that reference: a resource, or the port of a driver.
 pub fn watched_by(num: [u32; 3], to: &mut dyn Alloc) -> Option<Term> {
     resource::watched_by(num, to).unwrap_or_else(|| driver::watched_by(num))
 }

@@ -47,7 +47,7 @@ pub fn with_an_emulator(dir: &Path, since: SystemTime) -> Vec<PathBuf> {
     found
 }
 
-/// What is to be said of such a release.
+/// The note on such a release.
 pub fn said(release: &Path) -> String {
     format!(
         "purlin: {} has stock's emulator in it and will run on that: name the folder that 'purlin erts' makes as include_erts, for \

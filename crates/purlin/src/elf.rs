@@ -1,6 +1,6 @@
 //! Executables without what only a debugger reads.
 //!
-//! What a program needs to run is loaded from the front of its file: segments, which the program headers name. Behind them lie
+//! The parts that a program needs to run are loaded from the front of its file: segments, which the program headers name. Behind them lie
 //! tables of symbols and lines, four fifths of a Purlin that was built with them. [`stripped`] leaves those out, as `strip` does: what
 //! is loaded stays byte for byte, so exported functions are found as before, and the sections that are left are named anew.
 

@@ -184,7 +184,7 @@ fn options_of_help_exist() {
     assert!(seen > 15, "{seen}");
 }
 
-/// What bash offers for the words of a command line, the last of which is begun.
+/// The offers of bash for the words of a command line, the last of which is begun.
 fn bash_completes(words: &[&str], dir: &Path) -> Vec<String> {
     let file = dir.join("completions");
     fs::write(&file, help("bash")).expect("is written");

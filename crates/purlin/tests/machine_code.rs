@@ -4,7 +4,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// What a system refuses.
+/// A thing that a system refuses.
 #[derive(Clone, Copy, PartialEq)]
 enum Refuses {
     Nothing,
@@ -18,7 +18,7 @@ const ASKS: &str = "io:format(\"~p ~p~n\", [erlang:system_info(emu_flavor), \
     lists:sum([X * X || X <- lists:seq(1, 100000)])]), halt().";
 const SUM: &str = "333338333350000";
 
-/// What the emulator says of itself with those flags, and on standard error; none where there is no OTP.
+/// The emulator's words about itself with those flags, and on standard error; none where there is no OTP.
 fn says(flags: &[&str], refuses: Refuses) -> Option<(String, String)> {
     let mut c = Command::new(env!("CARGO_BIN_EXE_purlin"));
     c.arg("erl").args(flags).args(["-noshell", "-eval", ASKS]);

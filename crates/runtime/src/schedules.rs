@@ -22,7 +22,7 @@ enum Asked {
     Replay(Replay),
 }
 
-/// What is asked for: `None` where nothing is.
+/// The search that is asked for: `None` where none is.
 pub(crate) struct Request {
     asked: Asked,
     started: i64,

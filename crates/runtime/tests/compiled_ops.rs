@@ -95,7 +95,7 @@ struct World {
     _cell: Box<std::mem::MaybeUninit<Process>>,
 }
 
-/// What an op asks of the term that it looks into.
+/// The demand of an op on the term that it looks into.
 #[derive(Clone, Copy, PartialEq)]
 enum Needs {
     Nothing,

@@ -6,7 +6,7 @@ use purlin_term::fun::{lead_word, set_uncompiled};
 use purlin_term::{am, atom};
 use std::process::Command;
 
-/// What stands for machine code in this test.
+/// A function that stands for machine code in this test.
 const NONE: u32 = 0x1234_5670;
 
 fn check(pc: *const u64, arity: u32, what: &str) {

@@ -150,7 +150,7 @@ impl FunWords {
     }
 }
 
-/// What a fun leads to.
+/// The target of a fun.
 #[derive(Clone, Copy)]
 pub enum Target {
     Entry(*const crate::fun::FunEntry),
@@ -422,7 +422,7 @@ impl Term {
             }
         }
     }
-    /// What a sub-binary is a part of; any other term itself.
+    /// The whole that a sub-binary is a part of; any other term itself.
     #[inline]
     pub fn whole(self) -> Term {
         match self.subtag() {

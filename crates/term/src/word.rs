@@ -99,7 +99,7 @@ pub const KIND_MASK: u64 = (1 << ARITY_SHIFT) - 1;
 /// The word of "no value", [`Term::NON_VALUE`].
 pub const NON_VALUE_WORD: u64 = header(Subtag::Float, 0);
 
-/// What of a header tells the kind of its object: tag and subtag.
+/// The bits of a header that tell the kind of its object: tag and subtag.
 #[inline]
 pub const fn header_kind(hdr: u64) -> u64 {
     hdr & KIND_MASK

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What is asked for.
+/// The settings of a search.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// Schedules at most.
@@ -52,7 +52,7 @@ pub struct Replay {
     pub steps: bool,
 }
 
-/// What this process is.
+/// The role of this process.
 enum Role {
     /// It forks runs, and runs nothing.
     Root,
@@ -76,7 +76,7 @@ struct Trunk {
 
 static ROLE: Mutex<Role> = Mutex::new(Role::Root);
 
-/// What has come of a schedule.
+/// The outcome of a schedule.
 #[derive(Clone, Debug)]
 enum Outcome {
     Ended(Run),
@@ -369,7 +369,7 @@ pub fn replay(p: Replay) {
     *role() = Role::Replay(p);
 }
 
-/// What has been tried.
+/// The schedules that have been tried.
 #[derive(Default)]
 struct Tried {
     schedules: usize,

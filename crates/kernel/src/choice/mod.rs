@@ -35,7 +35,7 @@ pub use crate::os::single::{now, on, started};
 /// For how long a process stops at most that stops until nobody else can run, in nanoseconds of virtual time.
 const LAST_AT_MOST: i64 = 200_000_000;
 
-/// What a deviation does to the process at its operation.
+/// The effect of a deviation on the process at its operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// It stops until nobody else can run.
@@ -51,7 +51,7 @@ pub struct Deviation {
     pub path: u64,
     /// Its visible operations so far, with the one before which it stops.
     pub op: u32,
-    /// What happens there.
+    /// The effect there.
     pub kind: Kind,
 }
 
@@ -65,7 +65,7 @@ enum Hold {
     Until(i64),
 }
 
-/// What is known of a process.
+/// The facts about a process.
 struct Known {
     id: u32,
     path: u64,
@@ -150,7 +150,7 @@ fn mixed(h: u64, n: u64) -> u64 {
 }
 
 impl State {
-    /// What is known of the process in a cell; a new one gets its path.
+    /// The facts about the process in a cell; a new one gets its path.
     fn known(&mut self, cell: u32) -> &mut Known {
         let p = table().cell(cell);
         // SAFETY: cells are never unmapped; only this thread writes them.
@@ -381,14 +381,14 @@ pub fn set_story() {
     state().story = Some(Vec::new());
 }
 
-/// What a run has come to.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     /// The exit status.
     pub status: i32,
     /// It ended since nobody could run, and nothing was waited for.
     pub deadlock: bool,
-    /// Of all operations in their order. Two runs are the same if these are.
+    /// A hash of all operations in their order. Two runs are the same if these are.
     pub hash: u64,
     pub ops: u64,
     /// Virtual nanoseconds.

@@ -9,7 +9,7 @@ use purlin_term::{Term, atom, hash};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// What an operation is.
+/// A kind of operation.
 #[derive(Clone, Copy)]
 pub enum What {
     /// `x0 ! x1`
@@ -65,7 +65,7 @@ enum Of {
     Process,
     /// The name that the first argument is; of a process, what it is registered as.
     Name,
-    /// What the first argument is by itself: a reference of atomics or counters, a key of persistent terms.
+    /// The object that the first argument is by itself: a reference of atomics or counters, a key of persistent terms.
     Cell,
     /// All names, all processes, all tables.
     All,
@@ -216,7 +216,7 @@ impl What {
             }
         }
     }
-    /// What it touches, by its arguments in x.
+    /// The objects that it touches, by its arguments in x.
     pub(super) fn touch(&self, cx: &Cx) -> Touch {
         let What::Native(i) = *self else {
             return Touch {

@@ -8,7 +8,7 @@ pub type Schedule = Vec<Deviation>;
 
 /// Schedules that begin in one run of the base.
 const BATCH: usize = 128;
-/// Of the first batch: enough for most races, few enough to be quick.
+/// Schedules of the first batch: enough for most races, few enough to be quick.
 const FIRST_BATCH: usize = 24;
 /// A shorter stall, in nanoseconds, beside the longest.
 const SHORT_STALL: i64 = 10_000_000;
@@ -30,7 +30,7 @@ impl Numbers {
     }
 }
 
-/// What is tried.
+/// The schedules to try.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Strategy {
     /// Flips, stalls, then pairs and triples at random.

@@ -1,4 +1,4 @@
-//! What people are told: the operations of a schedule as lines, and who waits for what in a deadlock.
+//! The text for people: the operations of a schedule as lines, and who waits for what in a deadlock.
 
 use super::Kind;
 use super::ops::{Touch, What};
@@ -180,7 +180,7 @@ pub(super) fn line(
     }
 }
 
-/// Who waits where, as text: processes that wait in the program's own code, and how many others there are.
+/// The waiting processes as text: those that wait in the program's own code, and how many others there are.
 pub(super) fn deadlock() -> String {
     let mut text = String::from(
         "purlin: deadlock: no process can run, and nothing is awaited that would wake one\n",

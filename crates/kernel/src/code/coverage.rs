@@ -41,6 +41,7 @@ fn at(number: u8) -> Coverage {
 
 /// The counters of a version of a module.
 pub struct Counters {
+    /// What is counted.
     pub mode: Coverage,
     /// One for each function, or for each place that has a line; code refers to them by address.
     pub(super) counts: Box<[AtomicU64]>,

@@ -40,6 +40,7 @@ pub struct Disassembled {
     pub text: String,
     /// The address behind it.
     pub next: *const u64,
+    /// The function that it is in.
     pub module: Term,
     pub function: Term,
     pub arity: u32,

@@ -414,6 +414,7 @@ fn make_current(v: &mut Versions, m: Arc<Module>) {
 
 /// The function or stub at an address.
 pub struct Place {
+    /// The function's module, name and arity.
     pub module: Term,
     pub function: Term,
     pub arity: u32,

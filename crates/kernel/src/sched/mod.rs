@@ -529,7 +529,7 @@ fn put(p: *mut Process, prio: Priority, comes: Comes) {
     }
 }
 
-/// What waits for a scheduler that has run the same process since the last call goes to others: see [`queues`].
+/// Processes that wait for a scheduler which has run the same process since the last call go to others: see [`queues`].
 pub(crate) fn rescue(seen: &mut Vec<usize>) {
     QUEUES.rescue(seen);
 }

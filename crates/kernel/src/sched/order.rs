@@ -1,4 +1,4 @@
-//! Who of those that wait in one run queue goes first.
+//! The order in which those that wait in one run queue have their turns.
 //!
 //! # Among processes of normal priority
 //! Three classes share a scheduler by what they cost it, in reductions:
@@ -51,7 +51,7 @@ pub(super) const URGENT_LEVELS: usize = 2;
 
 /// Reductions in a time slice.
 pub(crate) const SLICE: i64 = 4000;
-/// What a scheduler counts for taking a process, in reductions.
+/// The reductions that a scheduler counts for taking a process.
 pub(crate) const PICK: i64 = 100;
 /// Work that a class may catch up on, which it has not done while it had nothing to run.
 const BURST: i64 = 4 * SLICE;
@@ -146,7 +146,7 @@ impl Share {
 /// Processes that wait, by priority.
 pub(super) struct Queues {
     pub(super) levels: [VecDeque<u32>; LEVELS],
-    /// Of those that go first and of all others of normal priority, and of the two classes among these.
+    /// The shares of those that go first and of all others of normal priority, and of the two classes among these.
     first: Share,
     recent: Share,
     /// The process that was taken last, where it was of normal priority.
@@ -161,7 +161,7 @@ pub(super) struct Queues {
     owed: isize,
     /// The process that was taken last from either of the two was one of these.
     spent: bool,
-    /// What a process of the first class uses, in reductions: the middle of the last ones that were timed.
+    /// The reductions that a process of the first class uses: the middle of the last ones that were timed.
     pace: i64,
     /// The process that was taken last is to be timed, and how many are left until the next.
     pub(super) timed: bool,
@@ -306,7 +306,7 @@ impl Queues {
         self.last = Some(Class::Long);
         self.pop_long()
     }
-    /// Of those that compute.
+    /// Takes one of those that compute.
     fn pop_long(&mut self) -> Option<u32> {
         let (long, owing) = (self.levels[LONG].len(), self.levels[OWING].len());
         self.spent = owing == 0 || long != 0 && self.owed >= OWED_SLICE;

@@ -1,4 +1,4 @@
-//! Of [`super::order`]: whose turn it is, and a model of a scheduler with its processes, which compares that order with others:
+//! Tests of [`super::order`]: whose turn it is, and a model of a scheduler with its processes, which compares that order with others:
 //! all in turn, as stock has it, and those that were woken before all others, sixteen to one.
 //!
 //! Time is counted in reductions. `cargo test -p purlin-kernel order_tests -- --nocapture` prints what each kind of load has with each order.
@@ -8,7 +8,7 @@ use crate::process::state::Priority;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Whose turn it is, of processes of normal priority.
+/// The process of normal priority whose turn it is.
 trait Order {
     fn put(&mut self, cell: u32, comes: Comes);
     /// The one that was taken last has used so many reductions.
@@ -65,7 +65,7 @@ impl Order for WokenFirst {
     }
 }
 
-/// What a process does.
+/// The behaviour of a process.
 #[derive(Clone, Copy)]
 enum Does {
     /// It computes all the time.
@@ -195,7 +195,7 @@ fn run(order: &mut dyn Order, load: &[(u32, Does)], slices: i64) -> Outcome {
     }
 }
 
-/// What a load has with this order, all in turn, and woken ones first.
+/// The figures of a load with this order, all in turn, and woken ones first.
 fn compare(name: &str, load: &[(u32, Does)]) -> [Outcome; 3] {
     let slices = 200_000;
     let orders: [Box<dyn Order>; 3] = [

@@ -1,7 +1,7 @@
 //! The run queues: who puts a process where, who takes it, and how schedulers sleep and are woken. Processes are numbers
 //! here (the indices of their cells).
 //!
-//! Who goes first in a queue is up to [`super::order`].
+//! The order within a queue is up to [`super::order`].
 //!
 //! # The next one
 //! A process that a scheduler's process wakes or makes while nothing waits there does not go to the queue, but to a slot beside it: two
@@ -79,7 +79,7 @@ struct Scheduler {
     /// The process that it took last was in its queue, and is to be timed. This and the next are for this scheduler only.
     from_queue: AtomicBool,
     timed: AtomicBool,
-    /// What the last one from its queue has used, in reductions and, if it was timed, nanoseconds; the queue hasn't been told.
+    /// The use of the last one from its queue, in reductions and, if it was timed, nanoseconds; the queue hasn't been told.
     untold: AtomicBool,
     ran: AtomicUsize,
     took: AtomicUsize,
@@ -408,7 +408,7 @@ impl<H: Hooks> RunQueues<H> {
         self.schedulers[i].idle.store(true, Ordering::SeqCst);
     }
 
-    /// What waits for a scheduler that has taken nothing since the last call is for all to take, however brief it may be: a native that
+    /// A process that waits for a scheduler which has taken nothing since the last call is for all to take, however brief it may be: a native that
     /// takes very long isn't interrupted at the end of a slice. `seen`: for the next call.
     pub(crate) fn rescue(&self, seen: &mut Vec<usize>) {
         seen.resize(self.count(), usize::MAX);

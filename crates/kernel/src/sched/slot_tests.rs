@@ -187,7 +187,7 @@ fn others_take_of_what_comes_in_order() {
     assert_eq!(taken(&q), [100, 1]);
 }
 
-/// What does next to nothing is left to the scheduler where it was made, until something has used up a slice there.
+/// A process that does next to nothing is left to the scheduler where it was made, until something has used up a slice there.
 #[test]
 fn what_is_brief_is_left() {
     let q = queues(2);

@@ -81,7 +81,7 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
     !p.has(EXIT_PENDING) && queued > before
 }
 
-/// What a signal does to the process in the context.
+/// The effect of a signal on the process in the context.
 ///
 /// # Safety
 /// That process is this thread's; the signal is owned by the caller, in no chain, and not used afterwards.
@@ -472,7 +472,7 @@ pub fn monitor_down_here(cx: &mut Cx, r: Term, object: Term, reason: Term) {
     unsafe { down(cx, s) };
 }
 
-/// What is monitored has ended, or counts as ended.
+/// The object of a monitor has ended, or counts as ended.
 ///
 /// # Safety
 /// As for [`handle`].

@@ -1,6 +1,6 @@
 //! One thread that does everything: runs processes, fires timers, looks at descriptors. The mode of [`crate::choice`].
 //!
-//! What other threads do in the usual mode is done here between two time slices, or at once where it turns out to be due. Virtual time
+//! The work of other threads in the usual mode is done here between two time slices, or at once where it turns out to be due. Virtual time
 //! passes with the reductions that processes use, and jumps to the next timer when nobody can run.
 
 use super::{Engine, slice};

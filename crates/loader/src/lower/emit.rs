@@ -46,6 +46,7 @@ pub(crate) struct Emitter {
 }
 
 impl Emitter {
+    /// Code without an instruction, which has so many labels.
     pub fn new(labels: usize) -> Emitter {
         Emitter {
             words: Vec::new(),

@@ -35,7 +35,7 @@ fn bound(whole: Op, a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<Vec<Arg>> {
     finished(whole, &out)
 }
 
-/// What was told, as operands of that op.
+/// Its operands, as those of that op.
 fn finished(op: Op, told: &Told) -> Option<Vec<Arg>> {
     let kinds = op.row().operands.iter().map(|o| o.kind);
     let operand = |(v, kind): (&Option<Arg>, Kind)| match v {

@@ -44,7 +44,7 @@ pub struct Content {
 
 /// How the program starts.
 pub struct Manifest {
-    /// What it is, and its version.
+    /// Its name and its version.
     pub name: String,
     pub version: String,
     pub otp: OtpInstall,

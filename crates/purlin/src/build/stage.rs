@@ -1,4 +1,4 @@
-//! What goes into an executable: the files of a program, a release or a project, laid out as an installation of OTP has them.
+//! The contents of an executable: the files of a program, a release or a project, laid out as an installation of OTP has them.
 //!
 //! Programs of one file are laid out by Erlang (`stage.erl`), which has the compiler and knows archives and module files; releases are
 //! taken as they are, without their own emulator and scripts.

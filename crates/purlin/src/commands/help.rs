@@ -15,7 +15,7 @@ use crate::observe::target::command_line;
 const COLUMN: usize = 34;
 const WIDTH: usize = 97;
 
-/// What can be asked for, besides the names of commands.
+/// The topics of help, besides the names of commands.
 pub static TOPICS: &[(&str, &str, fn() -> String)] = &[
     ("erl", "the flags of erl", flags_of_erl),
     (

@@ -1,4 +1,4 @@
-//! What commands do with this process: write to its standard output, or turn it into another program.
+//! The acts of commands on this process: they write to its standard output, or turn it into another program.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;

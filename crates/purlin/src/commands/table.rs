@@ -18,7 +18,7 @@ pub struct CommandRow {
     pub doc: &'static str,
     /// Whether a link of this name to Purlin is this command.
     pub stock: bool,
-    /// What follows the name on a command line, for those who complete it.
+    /// The words behind the name on a command line, for those who complete it.
     pub takes: Takes,
     /// Options of the command's own; those of stock tools aren't listed.
     pub options: &'static [OptionRow],
@@ -32,7 +32,7 @@ pub struct OptionRow {
     pub doc: &'static str,
 }
 
-/// What a word behind a command may be.
+/// The kind of a word behind a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     /// A file with one of these endings.

@@ -16,7 +16,7 @@ lazy_atoms! {
     code_left = "code_left";
 }
 
-/// What is waited for, by number, and the next number.
+/// The waits that are not over, by number, and the next number.
 static WAITING: Mutex<(Vec<(u64, Since)>, u64)> = Mutex::new((Vec::new(), 0));
 
 /// Does something that may set breakpoints. Its value is given when nobody is within what was taken back for them.

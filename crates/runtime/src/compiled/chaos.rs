@@ -59,7 +59,7 @@ pub(super) fn one_in(n: u64) -> bool {
     below(n) == 0
 }
 
-/// What enters machine code, in the place of the stub at that address.
+/// The function that enters machine code, in the place of the stub at that address.
 pub(super) fn enter_by(stub: u64) -> u64 {
     ENTER.store(stub as usize, Ordering::Relaxed);
     enter as *const () as u64

@@ -106,7 +106,7 @@ impl Memory {
         m.allow(0, PAGE, libc::PROT_READ | libc::PROT_EXEC)?;
         Ok(m)
     }
-    /// What may be done with pages of the range.
+    /// The access to pages of the range.
     fn allow(&self, offset: usize, bytes: usize, rights: i32) -> io::Result<()> {
         let bytes = bytes.next_multiple_of(PAGE);
         assert!(offset.is_multiple_of(PAGE) && offset + bytes <= RANGE);
