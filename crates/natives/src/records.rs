@@ -73,7 +73,7 @@ fn update_4(cx: &mut Env, args @ [t, module, name, fields]: [Term; 4]) -> BifRes
     let d = r.definition;
     let mut values = r.values.to_vec();
     let mut pairs = Vec::new();
-    purlin_term::compare::hashmap_pairs(fields, &mut pairs);
+    purlin_term::parts::hashmap_pairs(fields, &mut pairs);
     cx.bump((values.len() + pairs.len()) / 4);
     let mut unknown: Option<Term> = None;
     for (k, v) in pairs {

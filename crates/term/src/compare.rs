@@ -13,11 +13,11 @@
 
 use crate::atom;
 use crate::hash;
-use crate::layout::{self, Bits, MAP_FLAT, RefView};
-use crate::node;
+use crate::layout::{self, Bits, MAP_FLAT};
+use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::record::Definition;
 use crate::release::{self, MAP_KEYS_BY_NUMBER, SIGNED_ZEROS};
-use crate::word::{PID_NUM_BITS, Subtag, Term, header_subtag};
+use crate::word::{Subtag, Term, header_subtag};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -247,55 +247,6 @@ fn rank(t: Term) -> u8 {
         Some(Subtag::Map) => 8,
         _ => 11,
     }
-}
-
-/// Number and serial of a pid, with the name and creation of its node.
-pub fn pid_parts(t: Term) -> Option<(u32, u32, Term, u32)> {
-    if t.is_local_pid() {
-        let d = t.pid_data();
-        return Some((
-            d & ((1 << PID_NUM_BITS) - 1),
-            d >> PID_NUM_BITS,
-            node::this_name(),
-            node::this_creation(),
-        ));
-    }
-    if t.subtag()? != Subtag::ExtPid {
-        return None;
-    }
-    let (n, d) = t.as_external()?;
-    Some((d as u32, (d >> 32) as u32, n.name, n.creation))
-}
-
-/// Number of a port, with the name and creation of its node.
-pub fn port_parts(t: Term) -> Option<(u64, Term, u32)> {
-    if t.is_local_port() {
-        return Some((
-            t.pid_data() as u64,
-            node::this_name(),
-            node::this_creation(),
-        ));
-    }
-    if t.subtag()? != Subtag::ExtPort {
-        return None;
-    }
-    let (n, d) = t.as_external()?;
-    Some((d, n.name, n.creation))
-}
-
-/// Numbers of a reference, with the name and creation of its node.
-pub fn ref_parts(t: Term) -> Option<(SmallVec<[u32; 5]>, Term, u32)> {
-    Some(match t.as_ref_view()? {
-        RefView::External { node, nums } => (SmallVec::from_slice(nums), node.name, node.creation),
-        v => {
-            let n = v.local_nums()?;
-            (
-                SmallVec::from_slice(&n),
-                node::this_name(),
-                node::this_creation(),
-            )
-        }
-    })
 }
 
 fn cmp_node(a: (Term, u32), b: (Term, u32)) -> Ordering {
@@ -671,38 +622,6 @@ enum Frame {
         pending: Option<Ordering>,
         exact: bool,
     },
-}
-
-/// Keys and values of a map in the order that programs see: of a hash map, from the last child of each node to the
-/// first.
-pub fn hashmap_pairs(m: Term, out: &mut Vec<(Term, Term)>) {
-    let mut todo: SmallVec<[Term; 64]> = SmallVec::new();
-    todo.push(m);
-    while let Some(t) = todo.pop() {
-        if let Some((k, v)) = t.as_cons() {
-            out.push((k, v));
-            continue;
-        }
-        // SAFETY: layout of hash maps: children are conses (leaves) or boxed nodes. The last child comes first.
-        unsafe {
-            let p = t.ptr();
-            let h = (*p).raw();
-            if layout::map_kind(h) == MAP_FLAT {
-                if let Some((ks, vs)) = t.as_flatmap() {
-                    out.extend(ks.iter().copied().zip(vs.iter().copied()));
-                }
-                continue;
-            }
-            let first = if layout::map_kind(h) == layout::MAP_NODE {
-                1
-            } else {
-                2
-            };
-            for i in first..layout::map_words(p) {
-                todo.push(*p.add(i));
-            }
-        }
-    }
 }
 
 /// Whether keys stand in the exact order of terms.

@@ -17,8 +17,8 @@
 //! No function recurses; pending terms are kept on a stack.
 
 use crate::atom;
-use crate::compare::{pid_parts, port_parts, ref_parts};
 use crate::layout::{self, Bits, MAP_FLAT};
+use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::release::{self, NATIVE_RECORDS, SIGNED_ZEROS, WIDE_HASHES};
 use crate::word::{Subtag, Term};
 use smallvec::SmallVec;
@@ -222,7 +222,7 @@ pub fn phash2(t: Term) -> u32 {
                     hash = 0;
                     pairs = 0;
                     let mut kv = Vec::with_capacity(n);
-                    crate::compare::hashmap_pairs(t, &mut kv);
+                    hashmap_pairs(t, &mut kv);
                     // Pairs are summed by xor: their order does not matter.
                     for (key, v) in kv {
                         todo.push(Todo::Pair);

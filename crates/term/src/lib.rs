@@ -33,6 +33,7 @@ pub mod magic;
 pub mod map;
 pub mod node;
 pub mod off_heap;
+pub mod parts;
 pub mod prefetch;
 pub mod pressure;
 pub mod preview;

@@ -3,8 +3,8 @@
 //! Output is bounded by a number of characters; nothing recurses.
 
 use crate::atom;
-use crate::compare::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::node;
+use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::release::{self, LARGE_MAPS_SHOWN_BACK};
 use crate::word::Term;
 use std::fmt::{self, Write};

@@ -6,7 +6,8 @@
 
 use crate::cx::Cx;
 use purlin_term::arith::{self, Rounding};
-use purlin_term::compare::{cmp, eq, eq_exact, pid_parts, port_parts, ref_parts};
+use purlin_term::compare::{cmp, eq, eq_exact};
+use purlin_term::parts::{pid_parts, port_parts, ref_parts};
 use purlin_term::release::{self, BOUNDED_INTEGERS, NATIVE_RECORDS, WIDER_MATCH_SPECS};
 use purlin_term::{Alloc, Term, map, node};
 

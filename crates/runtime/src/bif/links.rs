@@ -9,9 +9,9 @@ use crate::signal::{Kind, Signal, handle};
 use crate::{bifs, ids, lazy_atoms};
 use purlin_dist::signals as remote;
 use purlin_native::errors::with_args;
-use purlin_term::compare::ref_parts;
 use purlin_term::etf::aliases;
 use purlin_term::frag::OwnedTerm;
+use purlin_term::parts::ref_parts;
 use purlin_term::release::{
     self, EXIT_BY_ALIAS, LINKS_PASS_TRACE_ON, PRIORITY_MESSAGES, REFUSED_LINKS_TOLD,
 };

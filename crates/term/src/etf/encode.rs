@@ -2,10 +2,11 @@
 
 use super::{VERSION, aliases, tag};
 use crate::atom;
-use crate::compare::{cmp_exact, hashmap_pairs, pid_parts, port_parts, ref_parts};
+use crate::compare::cmp_exact;
 use crate::layout::RefView;
 use crate::magic;
 use crate::node;
+use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::print::format_float_scientific;
 use crate::release::{self, EXACT_FUN_SIZES, UTF8_ATOMS_OUT};
 use crate::word::Term;
