@@ -1,7 +1,7 @@
 #!/bin/sh
 # What the prose says of the tree is so: each file that ARCHITECTURE.md, CONTRIBUTING.md and docs name exists, each folder of
 # sources is named in ARCHITECTURE.md, each dependency of a Cargo.toml is in its table, and each constant that docs give a number
-# of is there. Prints what isn't so; status 1 then.
+# of is in the file that they name. Prints what isn't so; status 1 then.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d)
@@ -43,10 +43,16 @@ for toml in crates/*/Cargo.toml fuzz/Cargo.toml; do
   done
 done >>"$work/wrong"
 
-# Constants that the notes give numbers of, in the first column of their tables.
-grep -h '^| `' docs/*.md | cut -d'|' -f2 | grep -o '`[A-Z][A-Z_]*`' | tr -d '`' | sort -u | while read -r name; do
-  grep -rqE "(const|static) $name\\b" crates/*/src || echo "docs give a number of $name, which is no constant" >>"$work/wrong"
-done
+# Constants that the notes give numbers of, in the first column of their tables, are in one of the files that the third column
+# names. Such a file may be told by the end of its path.
+grep '^| `[A-Z]' docs/*.md | while IFS='|' read -r doc names _ files _; do
+  for name in $(echo "$names" | grep -o '`[A-Z][A-Z_]*`' | tr -d '`'); do
+    for file in $(echo "$files" | grep -o '`[a-z0-9_/.-]*\.rs`' | tr -d '`'); do
+      grep -E "^crates/(.*/)?$file\$|^$file\$" "$work/tree"
+    done | xargs -r grep -lqE "(const|static) $name\\b" 2>/dev/null ||
+      echo "${doc%:} gives a number of $name, which is not in $files"
+  done
+done >>"$work/wrong"
 
 [ -s "$work/wrong" ] || exit 0
 cat "$work/wrong"
