@@ -41,10 +41,10 @@ mod ioq;
 mod library;
 mod load;
 mod maps;
-mod misc;
 mod resource;
 mod select;
 mod send;
+mod system;
 mod terms;
 mod threads;
 mod tracer;
@@ -89,13 +89,13 @@ pub(crate) fn all_exported() -> usize {
         ioq::EXPORTED,
         library::EXPORTED,
         maps::EXPORTED,
-        misc::EXPORTED,
+        system::EXPORTED,
         resource::EXPORTED,
         select::EXPORTED,
         send::EXPORTED,
         terms::EXPORTED,
         threads::EXPORTED,
-        misc::OF_C,
+        system::OF_C,
     ];
     std::hint::black_box(driver::data());
     let of_drivers = std::hint::black_box(driver::EXPORTED).iter();

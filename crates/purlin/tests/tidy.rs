@@ -234,7 +234,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         "nif",
         &[
             "threads", "abi", "env", "terms", "ioq", "send", "binary", "maps", "resource",
-            "library", "select", "fault", "tracer", "load", "misc", "driver",
+            "library", "select", "fault", "tracer", "load", "system", "driver",
         ],
         5,
     ),

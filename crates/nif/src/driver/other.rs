@@ -47,10 +47,10 @@ exported! {
     fn erl_drv_thread_join(t: *mut Thread, to: *mut *mut c_void) -> c_int { threads::enif_thread_join(t, to) }
     fn erl_drv_thread_name(t: *mut Thread) -> *mut c_char { threads::enif_thread_name(t) }
 
-    fn erl_drv_monotonic_time(unit: c_int) -> i64 { crate::misc::enif_monotonic_time(unit) }
-    fn erl_drv_time_offset(unit: c_int) -> i64 { crate::misc::enif_time_offset(unit) }
+    fn erl_drv_monotonic_time(unit: c_int) -> i64 { crate::system::enif_monotonic_time(unit) }
+    fn erl_drv_time_offset(unit: c_int) -> i64 { crate::system::enif_time_offset(unit) }
     fn erl_drv_convert_time_unit(t: i64, from: c_int, to: c_int) -> i64 {
-        crate::misc::enif_convert_time_unit(t, from, to)
+        crate::system::enif_convert_time_unit(t, from, to)
     }
     fn driver_get_now(to: *mut Now) -> c_int {
         if to.is_null() {
@@ -65,7 +65,7 @@ exported! {
         0
     }
     fn erl_drv_getenv(name: *const c_char, to: *mut c_char, room: *mut usize) -> c_int {
-        crate::misc::enif_getenv(name, to, room)
+        crate::system::enif_getenv(name, to, room)
     }
     fn erl_drv_putenv(name: *const c_char, value: *const c_char) -> c_int {
         let name = crate::terms::c_bytes(name).to_vec();
@@ -76,7 +76,7 @@ exported! {
         0
     }
     fn driver_system_info(to: *mut SysInfo, size: usize) {
-        crate::misc::enif_system_info(to, size);
+        crate::system::enif_system_info(to, size);
     }
     fn driver_dl_open(file: *const c_char) -> *mut c_void {
         let mut name = crate::terms::c_bytes(file).to_vec();

@@ -4,8 +4,8 @@
 //! a `badarg`. As in stock, they are `undef` until `set_internal_state(available_internal_state, true)`.
 
 use super::inspect::shared_words;
+use super::link_lists::{self, What};
 use super::system_info;
-use super::ties::{self, What};
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::ids;
@@ -109,8 +109,10 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         Some(&[k, name]) if word(k) == "dist_ctrl" => {
             Ok(purlin_dist::natives::controller_of(name).unwrap_or(am::UNDEFINED))
         }
-        Some(&[k, whose]) if word(k) == "link_list" => ties::list(cx, What::Links, whose),
-        Some(&[k, whose]) if word(k) == "monitor_list" => ties::list(cx, What::Monitors, whose),
+        Some(&[k, whose]) if word(k) == "link_list" => link_lists::list(cx, What::Links, whose),
+        Some(&[k, whose]) if word(k) == "monitor_list" => {
+            link_lists::list(cx, What::Monitors, whose)
+        }
         Some(&[k, t]) if word(k) == "atom_out_cache_index" && t.is_atom() => {
             let slot = etf::encode::atom_slot(t);
             Ok(Term::small(slot as i64))
