@@ -402,6 +402,10 @@ impl Compiled for Owner {
     fn bytes(&self) -> usize {
         self.state.lock().memory.taken()
     }
+    fn settle(&self) {
+        // Its return points are still in the table: frames that it has left go on in it by those.
+        self.tidy(&mut self.state.lock());
+    }
     fn begins(&self) -> (*const u64, Option<i64>) {
         let piece = match self.chaos {
             true => self.by_chance(),

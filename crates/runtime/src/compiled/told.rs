@@ -12,6 +12,7 @@ use purlin_loader::lower::LoweredFunction;
 use purlin_term::Term;
 use purlin_term::print::{Style, format_atom};
 use purlin_term::sync::Mutex;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -65,6 +66,10 @@ static LEFT: [AtomicU64; VARIANTS] = [const { AtomicU64::new(0) }; VARIANTS];
 /// The same at the entry of a function, and at other places: an instruction of another one that is returned to, or a handler.
 static CALLED: AtomicU64 = AtomicU64::new(0);
 static WENT: AtomicU64 = AtomicU64::new(0);
+/// The former by the entry of the function.
+static CALLEES: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
+/// Functions of those that are told.
+const TOLD: usize = 20;
 
 /// What enters machine code, in the place of the stub at that address: it counts.
 pub(super) fn enter_by(stub: u64) -> u64 {
@@ -94,7 +99,10 @@ unsafe extern "C" fn enter(cx: *mut Cx, at: u64) -> u64 {
             None => add(&WENT),
         },
         _ => match code::module_at(pc).and_then(|m| Some(m.at(m.function_at(pc)?.entry))) {
-            Some(entry) if entry == pc => add(&CALLED),
+            Some(entry) if entry == pc => {
+                add(&CALLED);
+                *CALLEES.lock().entry(pc as usize).or_default() += 1;
+            }
             _ => add(&WENT),
         },
     }
@@ -129,6 +137,14 @@ pub(super) fn at_end() {
         match ops.iter_mut().find(|o| o.1 == name) {
             Some(o) => o.0 += n,
             None => ops.push((n, name)),
+        }
+    }
+    let mut callees: Vec<(u64, usize)> = CALLEES.lock().iter().map(|(&e, &n)| (n, e)).collect();
+    callees.sort_by_key(|c| std::cmp::Reverse(*c));
+    for (n, entry) in callees.into_iter().take(TOLD) {
+        // What has gone meanwhile has no name.
+        if let Some(f) = function(entry, 0, 0) {
+            let _ = writeln!(file, "left {n} times for {}", f.name);
         }
     }
     ops.sort_by_key(|o| std::cmp::Reverse(o.0));
