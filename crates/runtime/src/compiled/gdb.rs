@@ -51,8 +51,8 @@ const HEADER: usize = 64;
 const SECTION: usize = 64;
 const SECTIONS: usize = 5;
 const SYMBOL: usize = 24;
-/// Names of sections, as their table has them.
-const SECTION_NAMES: &[u8] = b"\0.text\0.symtab\0.strtab\0.shstrtab\0";
+/// Names of sections, as their table has them. Readers go by their kinds.
+const SECTION_NAMES: &[u8] = b"\0.text\0.symbol\0.strtab\0.shstrtab\0";
 const SYMBOLS_AT: usize = (HEADER + SECTIONS * SECTION + SECTION_NAMES.len()).next_multiple_of(8);
 /// Symbols that there is room for at first, and bytes of names for each.
 const FIRST: usize = 64;
