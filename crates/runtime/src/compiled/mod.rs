@@ -29,16 +29,19 @@ use purlin_loader::lower::LoweredFunction;
 use purlin_term::sync::Mutex;
 use purlin_term::{Term, am, atom, fun};
 use returns::Returns;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// Bytes of machine code that are kept at most.
 const LIMIT: usize = 32 << 20;
-/// Functions of a module that are compiled with one that calls them.
+/// Functions that are compiled with one that calls them, each time that it is found running.
 const CALLEES: usize = 16;
+/// How many calls deep they are looked for: one deeper each time. Who serves others waits again so soon that it is always found in
+/// the same function.
+const DEEP: u8 = 4;
 
 /// The machine code of a function.
 struct Object {
@@ -47,6 +50,8 @@ struct Object {
     returns: Vec<u64>,
     /// How long it took to make.
     nanos: u32,
+    /// How many calls deep it has been looked for functions that it calls.
+    deep: u8,
     /// Its name, if there is a log: its module may have gone before it.
     name: Option<Box<str>>,
 }
@@ -223,6 +228,7 @@ impl Owner {
             bytes,
             returns,
             nanos,
+            deep: 0,
             name: self.log.is_some().then(|| told::name_of(m, f).into()),
         };
         // SAFETY: as above.
@@ -297,7 +303,7 @@ impl Owner {
             }
         }
     }
-    /// The function at an address, and those of its module that it calls.
+    /// The function at an address, and those that it calls: its module's at first, others' too when it is found again.
     fn want(&self, pc: *const u64) {
         if pc.is_null() {
             return;
@@ -309,12 +315,35 @@ impl Owner {
         let entry = m.at(f.entry) as usize;
         let mut s = self.state.lock();
         self.tidy(&mut s);
-        if s.objects.contains_key(&entry) || s.refused.contains_key(&entry) {
+        if s.refused.contains_key(&entry) {
             return;
         }
         self.make(&mut s, &m, &f);
-        for g in callees(&m, &f) {
-            self.make(&mut s, &m, &g);
+        let levels = match s.objects.get_mut(&entry) {
+            Some(o) if o.deep == DEEP => return,
+            Some(o) => {
+                o.deep += 1;
+                o.deep
+            }
+            None => return,
+        };
+        let (mut seen, mut made) = (HashSet::from([entry]), 0);
+        let mut callers = vec![(m, f)];
+        for _ in 0..levels {
+            let mut found = Vec::new();
+            for (m, f) in callers {
+                for (m, g) in callees(&m, &f, levels > 1) {
+                    if !seen.insert(m.at(g.entry) as usize) {
+                        continue;
+                    }
+                    made += usize::from(self.make(&mut s, &m, &g));
+                    if made == CALLEES {
+                        return;
+                    }
+                    found.push((m, g));
+                }
+            }
+            callers = found;
         }
     }
 }
@@ -363,8 +392,12 @@ fn changes_code(export: u64) -> bool {
     code::native(e.module, e.function, e.arity).is_some_and(|(_, b)| b.traits.changes_code)
 }
 
-/// Functions of the module that a function calls.
-fn callees(m: &Module, f: &LoweredFunction) -> Vec<LoweredFunction> {
+/// Functions that a function calls: of its module, and of others if they are asked for.
+fn callees(
+    m: &Arc<Module>,
+    f: &LoweredFunction,
+    others: bool,
+) -> Vec<(Arc<Module>, LoweredFunction)> {
     let mut out = Vec::new();
     let mut at = f.entry;
     while at < f.end && out.len() < CALLEES {
@@ -373,15 +406,27 @@ fn callees(m: &Module, f: &LoweredFunction) -> Vec<LoweredFunction> {
         let Some(i) = purlin_jit::decode::decode(m.code.words(), at, n) else {
             break;
         };
-        purlin_jit::decode::parts(&i, |p| {
-            if matches!(p.op, Op::Call | Op::CallLast | Op::CallOnly)
-                && let Some(to) = p.args()[0].label()
-                && let Some(g) = m.function_at(m.at(to))
-                && g.entry == to
-                && to != f.entry
-            {
-                out.push(*g);
+        purlin_jit::decode::parts(&i, |p| match p.op {
+            Op::Call | Op::CallLast | Op::CallOnly => {
+                if let Some(to) = p.args()[0].label()
+                    && let Some(g) = m.function_at(m.at(to))
+                    && g.entry == to
+                    && to != f.entry
+                {
+                    out.push((m.clone(), *g));
+                }
             }
+            Op::CallExt | Op::CallExtLast | Op::CallExtOnly if others => {
+                // SAFETY: as in `changes_code`.
+                let to = unsafe { &*(p.args()[0].n() as *const fun::Export) }.address();
+                if let Some(m) = code::module_at(to)
+                    && let Some(g) = m.function_at(to).copied()
+                    && m.at(g.entry) == to
+                {
+                    out.push((m, g));
+                }
+            }
+            _ => {}
         });
         at = i.next;
     }
