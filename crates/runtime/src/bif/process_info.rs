@@ -61,6 +61,14 @@ fn dirty_native(cx: &mut Cx) -> Option<Name> {
     })
 }
 
+/// Whether the process, which is to run a fun, has not begun.
+fn starts(cx: &Cx) -> bool {
+    let stub = code::stubs().apply_fun.as_ptr();
+    let by_name = code::existing_export(am::ERLANG, am::APPLY, 2).map(|e| e.address());
+    let traced = code::breakpoint::traced_apply();
+    [Some(stub), by_name, traced].contains(&Some(cx.bif_pc))
+}
+
 /// Whether the process waits in `hibernate/3`.
 fn hibernates(cx: &Cx) -> bool {
     std::ptr::eq(cx.bif_pc, code::stubs().hibernated.as_ptr())
@@ -209,6 +217,7 @@ items! {
             }
             match current(cx) {
             Some(p) => to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity))]),
+            None if starts(cx) => to.tuple(&[am::ERLANG, am::APPLY, Term::small(2)]),
             None => am::UNDEFINED,
         }
         };
@@ -221,6 +230,7 @@ items! {
             }
             match current(cx) {
             Some(p) => location(to, &p),
+            None if starts(cx) => to.tuple(&[am::ERLANG, am::APPLY, Term::small(2), NIL]),
             None => am::UNDEFINED,
         }
         };
