@@ -64,9 +64,10 @@ fn dirty_native(cx: &mut Cx) -> Option<Name> {
 /// Whether the process, which is to run a fun, has not begun.
 fn starts(cx: &Cx) -> bool {
     let stub = code::stubs().apply_fun.as_ptr();
-    let by_name = code::existing_export(am::ERLANG, am::APPLY, 2).map(|e| e.address());
-    let traced = code::breakpoint::traced_apply();
-    [Some(stub), by_name, traced].contains(&Some(cx.bif_pc))
+    // By its name, and where its calls are traced.
+    let ways = code::existing_export(am::ERLANG, am::APPLY, 2)
+        .map(|e| [e.address(), code::breakpoint::gate(e)]);
+    cx.bif_pc == stub || ways.is_some_and(|w| w.contains(&cx.bif_pc))
 }
 
 /// Whether the process waits in `hibernate/3`.
