@@ -39,10 +39,6 @@ use std::time::Instant;
 const LIMIT: usize = 32 << 20;
 /// Functions that are compiled with one that calls them, each time that it is found running.
 const CALLEES: usize = 16;
-/// How many calls deep they are looked for: one deeper each time. Who serves others waits again so soon that it is always found in
-/// the same function.
-const DEEP: u8 = 4;
-
 /// The machine code of a function.
 struct Object {
     at: usize,
@@ -50,8 +46,8 @@ struct Object {
     returns: Vec<u64>,
     /// How long it took to make.
     nanos: u32,
-    /// How many calls deep it has been looked for functions that it calls.
-    deep: u8,
+    /// How often it was found running, up to what the type holds.
+    seen: u8,
     /// Its name, if there is a log: its module may have gone before it.
     name: Option<Box<str>>,
 }
@@ -93,8 +89,10 @@ pub(crate) fn start(o: &EmulatorOptions) {
     if mode == "off" {
         return;
     }
+    // `perf` looks for names in its map where memory is of no file.
+    let single = o.flags.jit.single_map || o.flags.jit.perf_map;
     let limit = flags.machine_code_mib.map_or(LIMIT, |n| (n as usize) << 20);
-    let mut memory = match Memory::new(limit, o.flags.jit.single_map) {
+    let mut memory = match Memory::new(limit, single) {
         Ok(m) => m,
         Err(e) => {
             // Machines that have no machine code are no news.
@@ -228,7 +226,7 @@ impl Owner {
             bytes,
             returns,
             nanos,
-            deep: 0,
+            seen: 0,
             name: self.log.is_some().then(|| told::name_of(m, f).into()),
         };
         // SAFETY: as above.
@@ -319,13 +317,18 @@ impl Owner {
             return;
         }
         self.make(&mut s, &m, &f);
+        // Who serves others waits again so soon that it is always found in the same function: what is found often is looked
+        // through deeper.
         let levels = match s.objects.get_mut(&entry) {
-            Some(o) if o.deep == DEEP => return,
-            Some(o) => {
-                o.deep += 1;
-                o.deep
+            Some(o) if o.seen < u8::MAX => {
+                o.seen += 1;
+                match o.seen {
+                    1 => 1,
+                    n if n >= 4 && n.is_power_of_two() => n.ilog2(),
+                    _ => return,
+                }
             }
-            None => return,
+            _ => return,
         };
         let (mut seen, mut made) = (HashSet::from([entry]), 0);
         let mut callers = vec![(m, f)];
