@@ -1,4 +1,5 @@
-//! Native libraries find the functions of the interface in the executable: those are exported, and nothing else.
+//! Native libraries find the functions of the interface in the executable, and `gdb` where it is told of machine code: those are
+//! exported, and nothing else.
 
 fn main() {
     println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol=enif_*");
@@ -15,5 +16,6 @@ fn main() {
     ] {
         println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={of_drivers}");
     }
+    println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol=__jit_debug_*");
     println!("cargo:rerun-if-changed=build.rs");
 }

@@ -12,6 +12,7 @@ use super::{Exit, STEP};
 use crate::code::compiled::lead;
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
+use purlin_isa::helpers::RESULT_IN_FRAME;
 use purlin_jit::stubs::{Exits, INNER, Targets};
 use purlin_jit::{Fields, Helpers};
 use purlin_term::{Term, arith, compare, fun, map};
@@ -64,6 +65,10 @@ mod kind {
 
 macro_rules! addresses {
     ($( $name:ident($($p:ident: $k:ident),*) -> $r:ident [$($fx:ident)*] $doc:literal; )*) => {
+        /// The helpers with their names, for those who show machine code.
+        pub fn named_helpers(h: &Helpers) -> Vec<(u64, &'static str)> {
+            vec![$((h.$name, stringify!($name))),*]
+        }
         /// Addresses of the helpers.
         pub fn helpers() -> Helpers {
             Helpers { $($name: {
@@ -137,9 +142,20 @@ mod helper {
         if !(*cx).heap.gc_wanted || live == purlin_isa::ops::NO_LIVE {
             return t;
         }
-        // The register that gets it may be one of those that are live: until then it holds nothing that may be followed. Otherwise it is
-        // kept as a register behind them.
-        let at = match (what >> 32) as usize {
+        // What gets it is written before, as the interpreter does: it may be one of the roots, and what it held is none any more.
+        // Other registers hold nothing that is asked for: then it is kept as a register behind those that are live.
+        let result = what >> 32;
+        if result & RESULT_IN_FRAME != 0 {
+            let slot = (*cx).heap.stop.add((result & !RESULT_IN_FRAME) as usize);
+            slot.write(t);
+            (*cx).collect(0, live, Also::NONE, Sweep::Due);
+            return (*cx)
+                .heap
+                .stop
+                .add((result & !RESULT_IN_FRAME) as usize)
+                .read();
+        }
+        let at = match result as usize {
             x @ 1.. if x <= live => x - 1,
             _ => live,
         };

@@ -17,6 +17,7 @@ macro_rules! for_each_field {
             interp_pc = interp.pc "where to resume";
             interp_live = interp.live "how many X registers hold terms there";
             interp_exit = interp.exit "a byte: why code stopped to run";
+            running = running "where the mark of the function that runs is written, for `perf`";
             machine_base = machine_base "the machine's stack pointer where compiled code was entered";
             returns = returns "address of the table of return points";
             chaos = chaos "instructions until code leaves by chance, 64 bits with a sign";

@@ -79,6 +79,18 @@ pub enum Refusal {
     Lines,
 }
 
+impl Refusal {
+    /// The reason as text.
+    pub fn why(self) -> &'static str {
+        match self {
+            Refusal::Entry => "its entry is not right behind its head",
+            Refusal::Instructions => "it has more instructions than are taken, or one that is none",
+            Refusal::Target => "it calls what is no entry of a function",
+            Refusal::Lines => "it is to be stopped at lines",
+        }
+    }
+}
+
 type Cold<'a, 'e> = Box<dyn FnOnce(&mut Gen<'a, 'e>) + 'a>;
 
 struct Gen<'a, 'e> {

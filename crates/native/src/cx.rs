@@ -222,6 +222,8 @@ pub struct Context<P> {
     pub sampled_reds: i64,
     /// Reductions that this thread has used, and that are left until its next sample.
     pub sampled: u64,
+    /// How often a time slice was perhaps cut in pieces.
+    pub pieces: u32,
     pub until_sample: i64,
 }
 
@@ -316,6 +318,7 @@ impl<P> Context<P> {
             chaos: 0,
             sampled_reds: 0,
             sampled: 0,
+            pieces: 0,
             until_sample: 0,
         })
     }

@@ -274,7 +274,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fjitmem",
         "MIB",
-        "Purlin: most memory of machine code (1-64; 32)",
+        "Purlin: most memory of machine code, in MiB (1-64; 32)",
         |p, v| {
             p.flags.purlin.machine_code_mib =
                 Some(bounded(v, 1..=64, "bad limit of machine code")?);
@@ -284,7 +284,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fjit",
         "MODE",
-        "Purlin: which functions get machine code: off hot always (hot)",
+        "Purlin: which functions get machine code: those that run (hot), none (off), all (always)",
         |p, v| {
             let mode = word(MachineCode::from_word, v, || {
                 format!("bad choice of machine code {v}")
@@ -426,7 +426,7 @@ pub static FLAGS: &[FlagRow] = &[
         main(
             "JMsingle",
             "BOOL",
-            "map machine code once, writable and executable",
+            "map machine code once, writable and executable in turn",
             |p, v| {
                 p.flags.jit.single_map = boolean(v, "bad +JMsingle support flag")?;
                 Ok(())

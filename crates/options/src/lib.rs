@@ -316,7 +316,7 @@ pub struct DistFlags {
 pub struct JitFlags {
     /// `+JDdump`.
     pub asm_dump: bool,
-    /// `+JPperf`: write a `perf` dump, which nothing does here; write a `perf` map; keep frame pointers, likewise.
+    /// `+JPperf`: write a `perf` dump of machine code; write a `perf` map; keep frame pointers, which nothing does here.
     pub perf_dump: bool,
     pub perf_map: bool,
     pub perf_frame_pointers: bool,

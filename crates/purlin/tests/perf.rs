@@ -56,28 +56,26 @@ fn perf_shows_which_erlang_function_runs() {
     fs::write(dir.join("busy.erl"), PROGRAM).expect("writes");
     let purlin = env!("CARGO_BIN_EXE_purlin");
     run(&dir, purlin, &["erlc", "busy.erl"]);
-    let record = "record -q -o perf.data -e cpu-clock -F 499 --call-graph dwarf,8192";
-    let erl = "erl +JPperf true -noshell -s busy main";
-    let args: Vec<&str> = record
-        .split(' ')
-        .chain([purlin])
-        .chain(erl.split(' '))
-        .collect();
-    run(&dir, "perf", &args);
-    let samples = run(
-        &dir,
-        "perf",
-        &[
-            "script",
-            "-i",
-            "perf.data",
-            "--no-inline",
-            "-F",
-            "comm,ip,sym",
-        ],
-    );
-    let shown = parts(&samples, &["$busy:fib/1", "$busy:encode/1", "$"]);
+    let samples = |mode: &str| {
+        let record = "record -q -o perf.data -e cpu-clock -F 499 --call-graph dwarf,8192";
+        let erl = format!("erl +JPperf map +Fjit {mode} -noshell -s busy main");
+        let args: Vec<&str> = record
+            .split(' ')
+            .chain([purlin])
+            .chain(erl.split(' '))
+            .collect();
+        run(&dir, "perf", &args);
+        let script = "script -i perf.data --no-inline -F comm,ip,sym";
+        run(&dir, "perf", &script.split(' ').collect::<Vec<_>>())
+    };
+    let interpreted = samples("off");
+    // What machine code is in has no frame above it.
+    let compiled = samples("always");
+    let all = compiled.split("\n\n");
+    let fib = all.filter(|s| s.contains("$busy:fib/1")).count();
+    let shown = parts(&interpreted, &["$busy:fib/1", "$busy:encode/1", "$"]);
     fs::remove_dir_all(&dir).expect("removes");
+    assert!(fib > 5, "{fib} samples in machine code");
     assert!(
         shown[0] > 0.02 && shown[1] > 0.02,
         "fib, encode, any: {shown:?}"

@@ -3,7 +3,7 @@
 
 pub mod backtrace;
 pub mod bif;
-mod compiled;
+pub mod compiled;
 pub mod diagnostics;
 mod outside;
 pub mod schedules;

@@ -30,9 +30,6 @@ fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn preload(o: &EmulatorOptions) {
-    if let Err(text) = code::perf::start(o) {
-        eprintln!("purlin: +JPperf: {text}");
-    }
     let dir = o.otp.preloaded_dir();
     let mut names = Vec::new();
     for &(with, m) in PRELOADED {
@@ -122,6 +119,9 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     diagnostics::set(told_by);
     release::settle(o.otp.release);
     let schedules = crate::schedules::begin(o);
+    if let Err(text) = code::perf::start(o) {
+        eprintln!("purlin: +JPperf: {text}");
+    }
     crate::compiled::start(o);
     bif::install();
     purlin_kernel::outside::set_outside(&World);

@@ -9,6 +9,7 @@
 //! * An answer takes memory and time within bounds that are constants here and in `survey.rs`, whatever runs.
 
 mod copies;
+mod machine_code;
 pub(crate) mod memory;
 pub(crate) mod names;
 pub mod private;
@@ -88,6 +89,11 @@ pub static TOPICS: &[Topic] = &[
         "collections",
         "which lines have collections keep most",
         copies::collections,
+    ),
+    topic(
+        "machine_code",
+        "which functions have machine code, what it costs, and which stay interpreted",
+        machine_code::machine_code,
     ),
     topic(
         "profile",

@@ -1,6 +1,7 @@
 //! The whole system in numbers.
 
 use super::query::Query;
+use crate::compiled::told;
 use crate::explain;
 use crate::json::Json;
 use crate::{clock, options, port, process, sched};
@@ -42,6 +43,7 @@ pub fn overview(_: &Query) -> Result<Vec<(String, Json)>, String> {
             "regions",
             Json::object([("count", region_count.into()), ("bytes", regions.into())]),
         ),
+        ("machine_code", machine_code()),
         ("reductions", sched::reductions().into()),
         ("context_switches", sched::context_switches().into()),
         ("spawned", sched::spawned().into()),
@@ -59,6 +61,18 @@ pub fn overview(_: &Query) -> Result<Vec<(String, Json)>, String> {
         ("topics", Json::List(topics.collect())),
     ];
     Ok(pairs.into_iter().map(|(k, v)| (k.to_string(), v)).collect())
+}
+
+/// None where all is interpreted.
+fn machine_code() -> Json {
+    let Some((functions, bytes, limit)) = told::totals() else {
+        return Json::Null;
+    };
+    Json::object([
+        ("functions", functions.into()),
+        ("bytes", bytes.into()),
+        ("limit_bytes", limit.into()),
+    ])
 }
 
 fn schedulers() -> Json {

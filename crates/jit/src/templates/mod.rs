@@ -96,6 +96,12 @@ impl<'a, 'e> Gen<'a, 'e> {
             Op::CallBifLast => self.returning_step(i, Some(a[2].n())),
             Op::CallBifOnly => self.returning_step(i, None),
             Op::DebugLine | Op::TypeSwitch => {}
+            // Natives that are called here leave no other trace of who has called them.
+            Op::Running => {
+                let running = self.env.fields.running;
+                self.a.load(R11, at(CX, running));
+                self.store_word(at(R11, 0), a[0].n());
+            }
             Op::Badmatch
             | Op::CaseEnd
             | Op::TryCaseEnd

@@ -27,6 +27,8 @@ pub trait Compiled: Sync {
     fn wanted(&self, pc: *const u64, caller: *const u64);
     /// Bytes of machine code.
     fn bytes(&self) -> usize;
+    /// Nobody comes to code any more that was taken back for breakpoints, by whatever way: those who are within it may be waited for.
+    fn settle(&self);
     /// A module has become current.
     fn loaded(&self, module: &Module);
 }
@@ -89,6 +91,10 @@ pub unsafe fn lead(entry: *const u64) -> &'static AtomicU32 {
 
 /// Reductions between samples while a scheduler is new.
 const SOON: i64 = 500;
+/// Pieces of time slices are by so many reductions less than that shorter, in turn; and later one slice in so many has two: a loop
+/// that takes as many reductions as divide a slice would always be met at the same place, and what it calls never.
+const UNEVEN: i64 = 64;
+const LATER: u32 = 16;
 /// Reductions for which a scheduler is new.
 const NEW: u64 = 4_000_000;
 
@@ -99,23 +105,38 @@ pub(crate) fn begins(cx: &mut Cx) {
     cx.compiled = true;
     let (returns, piece) = c.begins();
     cx.returns = returns;
-    let soon = piece.unwrap_or(SOON);
-    if (cx.sampled < NEW || piece.is_some()) && cx.reds > soon {
+    let (by, turn) = uneven(cx);
+    let soon = match piece {
+        Some(n) => n,
+        None if cx.sampled < NEW => SOON - by,
+        None if turn % LATER == 0 => cx.reds - by,
+        None => return,
+    };
+    if soon > 0 && cx.reds > soon {
         cx.sampled_reds = cx.reds - soon;
         cx.reds = soon;
         cx.charged = soon;
     }
 }
 
+/// A number of reductions below [`UNEVEN`] and above 0, another one each time, and how often it was asked for.
+#[inline]
+fn uneven(cx: &mut Cx) -> (i64, u32) {
+    cx.pieces = cx.pieces.wrapping_add(1);
+    // All of them, in an order without a pattern: the factor is odd.
+    let n = i64::from(cx.pieces.wrapping_mul(37)) % UNEVEN;
+    (n.max(1), cx.pieces)
+}
+
 /// A part of a time slice is over.
 #[cold]
 pub(crate) fn goes_on(cx: &mut Cx) {
     sample_at(cx, cx.interp.pc);
-    let mut soon = SOON;
+    let mut soon = SOON - uneven(cx).0;
     if let Some(c) = compiled() {
         let (returns, piece) = c.begins();
         cx.returns = returns;
-        soon = piece.unwrap_or(SOON);
+        soon = piece.unwrap_or(soon);
     }
     let n = cx.sampled_reds.min(soon - cx.reds.min(0));
     cx.sampled_reds -= n;

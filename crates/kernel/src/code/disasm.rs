@@ -4,7 +4,7 @@
 //! members of a list stand in brackets.
 
 use super::load::{LoadFailure, prepare};
-use super::opcode_at;
+use super::{Module, opcode_at};
 use purlin_isa::bits::{Command, Segment};
 use purlin_isa::codec::{Instruction, Members, Value};
 use purlin_isa::ops::Kind;
@@ -18,8 +18,7 @@ const MAX_CHARS: usize = 60;
 
 /// Every function of a module file, ready to run but not made current.
 pub fn disasm_specific(bytes: &[u8]) -> Result<String, LoadFailure> {
-    purlin_term::region::init();
-    let m = prepare(bytes)?.into_module();
+    let m = prepared_module(bytes)?;
     let mut out = String::new();
     let _ = writeln!(out, "module {}", atom::name(m.name));
     for f in &m.functions {
@@ -33,6 +32,21 @@ pub fn disasm_specific(bytes: &[u8]) -> Result<String, LoadFailure> {
         }
     }
     Ok(out)
+}
+
+/// The module of a file, ready to run but not made current.
+pub fn prepared_module(bytes: &[u8]) -> Result<Module, LoadFailure> {
+    purlin_term::region::init();
+    Ok(prepare(bytes)?.into_module())
+}
+
+/// The instruction at word `at` of a module's code as text, without its place.
+pub fn instruction_text(m: &Module, at: u32) -> String {
+    let mut out = String::new();
+    instruction(&mut out, m.code.words(), at as usize);
+    let text = out.trim_start();
+    let text = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    text.trim().to_owned()
 }
 
 /// One instruction of loaded code.

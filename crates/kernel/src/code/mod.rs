@@ -25,7 +25,7 @@ mod versions;
 
 pub use entries::{fetch, opcode_at};
 
-pub use disasm::{disasm_at, disasm_specific};
+pub use disasm::{disasm_at, disasm_specific, instruction_text, prepared_module};
 pub use load::{LoadFailure, Prepared, constant, finish, load, load_preloaded, prepare};
 pub use versions::{
     FinishFailure, Module, NotNif, Place, Versions, current, delete, find, finish_all,

@@ -64,6 +64,14 @@ pub fn start(o: &EmulatorOptions) -> Result<(), String> {
     Ok(())
 }
 
+/// Names machine code in the map, if there is one: its address and bytes.
+pub fn map(at: u64, bytes: usize, name: &str) {
+    if let Some(file) = MAP.lock().as_mut() {
+        // As for marks.
+        let _ = file.write_all(format!("{at:#x} {bytes:x} {name}\n").as_bytes());
+    }
+}
+
 /// The marks of a module's functions.
 pub(super) struct Marks {
     /// The first mark; 0: there are none.

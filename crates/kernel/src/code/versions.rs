@@ -182,7 +182,7 @@ impl Module {
         (line != 0).then_some(line)
     }
     /// File and line of an address.
-    fn line_at(&self, pc: *const u64) -> Option<(String, u32)> {
+    pub fn line_at(&self, pc: *const u64) -> Option<(String, u32)> {
         let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
         let i = self.lines.partition_point(|l| l.0 <= at).checked_sub(1)?;
         let &(file, line) = self.line_items.get(self.lines[i].1 as usize)?;

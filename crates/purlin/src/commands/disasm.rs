@@ -1,25 +1,38 @@
-//! `disasm FILE.beam`: the code of a module file, as text on standard output.
+//! `disasm FILE.beam`: the code of a module file, as text on standard output; with `--native` the machine code that its functions get
+//! when they run, below each instruction that it is made from.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io::Write;
+use std::ops::Range;
+use std::rc::Rc;
+
+use iced_x86::{Decoder, DecoderOptions, FastFormatter, SymbolResolver, SymbolResult};
 
 use purlin_loader::{BeamFile, disasm_generic};
+use purlin_runtime::compiled::{NativeFunction, native_functions};
 
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
 
 pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let mut file = None;
-    let (mut generic, mut specific) = (false, false);
+    let (mut generic, mut specific, mut native) = (false, false, false);
+    let mut function = None;
     for arg in args {
         match arg.to_str() {
             Some("--generic") => generic = true,
             Some("--specific") => specific = true,
+            Some("--native") => native = true,
             Some(option) if option.starts_with('-') => {
                 return Err(Failure::new(
                     USAGE,
                     format!("purlin: disasm has no option '{option}'"),
                 ));
+            }
+            Some(name) if native && file.is_some() && function.is_none() => {
+                function = Some(wanted(name)?);
             }
             _ if file.is_some() => {
                 return Err(Failure::new(
@@ -46,7 +59,7 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let damaged =
         |error: &dyn std::fmt::Display| Failure::new(NO_INPUT, format!("purlin: {shown}: {error}"));
     let mut text = String::new();
-    if generic || !specific {
+    if generic || !(specific || native) {
         text = BeamFile::parse(&bytes)
             .and_then(|module| disasm_generic(&module))
             .map_err(|error| damaged(&error))?;
@@ -54,6 +67,41 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     if specific {
         purlin_runtime::bif::install();
         text += &purlin_runtime::code::disasm_specific(&bytes).map_err(|error| damaged(&error))?;
+    }
+    if native {
+        purlin_runtime::bif::install();
+        let is_wanted = |name: &str, arity: u32| {
+            let f = function.as_ref();
+            f.is_none_or(|f| f.name == name && f.arity.is_none_or(|a| a == arity))
+        };
+        let made = native_functions(&bytes, &is_wanted).map_err(|error| damaged(&error))?;
+        let Some(mut module) = made else {
+            return Err(Failure::new(
+                SYSTEM,
+                "purlin: there is no machine code for this machine",
+            ));
+        };
+        let right = function
+            .as_ref()
+            .is_none_or(|f| f.module.as_ref().is_none_or(|m| *m == module.name));
+        if module.functions.is_empty() || !right {
+            return Err(Failure::new(
+                NO_INPUT,
+                format!("purlin: {shown}: there is no such function"),
+            ));
+        }
+        let _ = writeln!(text, "module {}", module.name);
+        let functions = std::mem::take(&mut module.functions);
+        let symbols = std::mem::take(&mut module.symbols);
+        let known = symbols.into_iter().map(|s| (s.address, s.name));
+        let names = Names {
+            known: Rc::new(known.collect()),
+            bytecode: module.bytecode,
+            code: 0..0,
+        };
+        for f in &functions {
+            show(&mut text, f, &names);
+        }
     }
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -64,5 +112,112 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             format!("purlin: cannot write: {}", reason(&error)),
         )),
         Ok(()) => Ok(0),
+    }
+}
+
+/// A function that is asked for.
+struct Wanted {
+    module: Option<String>,
+    name: String,
+    arity: Option<u32>,
+}
+
+/// `MODULE:FUNCTION/ARITY`, of which all but the name may be left out.
+fn wanted(text: &str) -> Result<Wanted, Failure> {
+    let wrong = || {
+        Failure::new(
+            USAGE,
+            format!("purlin: '{text}' is no MODULE:FUNCTION/ARITY"),
+        )
+    };
+    let (module, rest) = match text.split_once(':') {
+        Some((m, rest)) => (Some(m.to_string()), rest),
+        None => (None, text),
+    };
+    // Names of operators and of funs have slashes.
+    let (name, arity) = match rest.rsplit_once('/') {
+        Some((name, arity)) if !name.is_empty() => {
+            (name, Some(arity.parse().map_err(|_| wrong())?))
+        }
+        _ => (rest, None),
+    };
+    let bare = |t: &str| t.trim_matches('\'').to_string();
+    match name {
+        "" => Err(wrong()),
+        name => Ok(Wanted {
+            module: module.map(|m| bare(&m)),
+            name: bare(name),
+            arity,
+        }),
+    }
+}
+
+/// Names of addresses within machine code.
+#[derive(Clone)]
+struct Names {
+    known: Rc<HashMap<u64, String>>,
+    /// Where the bytecode is, and the function.
+    bytecode: Range<u64>,
+    code: Range<u64>,
+}
+
+impl SymbolResolver for Names {
+    fn symbol(
+        &mut self,
+        _: &iced_x86::Instruction,
+        _: u32,
+        _: Option<u32>,
+        address: u64,
+        _: u32,
+    ) -> Option<SymbolResult<'_>> {
+        if let Some(name) = self.known.get(&address) {
+            return Some(SymbolResult::with_str(address, name));
+        }
+        let shown = if self.code.contains(&address) {
+            format!("+{:04x}", address - self.code.start)
+        } else if self.bytecode.contains(&address) {
+            // As `--specific` counts them.
+            format!("word {}", (address - self.bytecode.start) / 8)
+        } else {
+            return None;
+        };
+        Some(SymbolResult::with_string(address, shown))
+    }
+}
+
+fn show(text: &mut String, f: &NativeFunction, names: &Names) {
+    let _ = write!(text, "\nfunction {}/{}: ", f.name, f.arity);
+    if let Some(why) = f.refused {
+        let _ = writeln!(text, "interpreted, {why}");
+        return;
+    }
+    let _ = writeln!(text, "{} bytes from {} words", f.bytes.len(), f.words);
+    let resolver = Names {
+        code: f.at..f.at + f.bytes.len() as u64,
+        ..names.clone()
+    };
+    let mut formatter = FastFormatter::try_with_options(Some(Box::new(resolver))).ok();
+    let mut places = f.places.iter().peekable();
+    let last = f.places.last().map_or(0, |p| p.0);
+    let mut cold = false;
+    let mut decoder = Decoder::with_ip(64, &f.bytes, f.at, DecoderOptions::NONE);
+    let mut shown = String::new();
+    while decoder.can_decode() {
+        let i = decoder.decode();
+        let at = (i.ip() - f.at) as u32;
+        while let Some(p) = places.next_if(|p| p.0 <= at) {
+            let _ = writeln!(text, "; {}", p.1);
+        }
+        shown.clear();
+        match &mut formatter {
+            Some(formatter) => formatter.format(&i, &mut shown),
+            None => shown.push('?'),
+        }
+        let _ = writeln!(text, "  {at:04x}  {shown}");
+        // The body ends with a trap; what is rare stands behind it.
+        if !cold && at >= last && i.code() == iced_x86::Code::Ud2 {
+            let _ = writeln!(text, "; what is rare");
+            cold = true;
+        }
     }
 }

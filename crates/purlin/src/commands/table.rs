@@ -176,13 +176,18 @@ pub static COMMANDS: &[CommandRow] = &[
     },
     CommandRow {
         name: "disasm",
-        arguments: "FILE.beam",
+        arguments: "FILE.beam [MODULE:FUNCTION/ARITY]",
         doc: "show the code in a module file",
         stock: false,
         takes: Takes::Files(&["beam"]),
         options: &[
             option("--generic", "", "the instructions of the file"),
             option("--specific", "", "what the interpreter runs"),
+            option(
+                "--native",
+                "",
+                "the machine code of its functions, or of the one that is named",
+            ),
         ],
         run: disasm::run,
     },

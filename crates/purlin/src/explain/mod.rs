@@ -3,6 +3,7 @@
 //! Nothing here trusts an answer to be whole: fields that are missing count as nothing.
 
 pub mod check;
+pub mod machine_code;
 pub mod profile;
 pub mod text;
 pub mod time;

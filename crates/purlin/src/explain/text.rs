@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use purlin_diagnostics::json::Json;
 use purlin_measure::Unit;
 
-use super::{at, number, place, site, time, word};
+use super::{at, machine_code, number, place, site, time, word};
 
 /// Bytes as people read them.
 pub fn bytes(n: f64) -> String {
@@ -50,6 +50,7 @@ pub fn shown(answer: &Json, top: usize) -> String {
         "writes" => time::writes(&mut text, answer, top),
         "work" => time::work(&mut text, answer, top),
         "collections" => time::collections(&mut text, answer, top),
+        "machine_code" => machine_code::machine_code(&mut text, answer, top),
         "mailbox" => {
             processes(&mut text, answer, top, "messages");
         }

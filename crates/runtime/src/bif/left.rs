@@ -2,9 +2,10 @@
 //!
 //! A breakpoint stops whoever comes to the entry of a function. Machine code of that function, which calls itself without a look
 //! at the entry, is taken back before; but threads that are within it stay there until their time slices end. So what sets
-//! breakpoints gives its value only when they have: the process waits in its run queue, and its scheduler runs others.
+//! breakpoints gives its value only when they have: the process waits in its run queue, and its scheduler runs others. Frames that such
+//! code has left return to the interpreter from then on.
 
-use crate::code::compiled::taken_back;
+use crate::code::compiled::{compiled, taken_back};
 use crate::code::epochs::{Since, epochs};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
@@ -25,6 +26,9 @@ pub(super) fn when_left(cx: &mut Cx, what: impl FnOnce(&mut Cx) -> BifResult) ->
     let value = what(cx)?;
     if before == taken_back() {
         return Ok(value);
+    }
+    if let Some(c) = compiled() {
+        c.settle();
     }
     let mut w = WAITING.lock();
     // Processes that ended meanwhile don't ask any more.

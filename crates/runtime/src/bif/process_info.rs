@@ -61,6 +61,15 @@ fn dirty_native(cx: &mut Cx) -> Option<Name> {
     })
 }
 
+/// Whether the process, which is to run a fun, has not begun.
+fn starts(cx: &Cx) -> bool {
+    let stub = code::stubs().apply_fun.as_ptr();
+    // By its name, and where its calls are traced.
+    let ways = code::existing_export(am::ERLANG, am::APPLY, 2)
+        .map(|e| [e.address(), code::breakpoint::gate(e)]);
+    cx.bif_pc == stub || ways.is_some_and(|w| w.contains(&cx.bif_pc))
+}
+
 /// Whether the process waits in `hibernate/3`.
 fn hibernates(cx: &Cx) -> bool {
     std::ptr::eq(cx.bif_pc, code::stubs().hibernated.as_ptr())
@@ -209,6 +218,7 @@ items! {
             }
             match current(cx) {
             Some(p) => to.tuple(&[p.module, p.function, Term::small(i64::from(p.arity))]),
+            None if starts(cx) => to.tuple(&[am::ERLANG, am::APPLY, Term::small(2)]),
             None => am::UNDEFINED,
         }
         };
@@ -221,6 +231,7 @@ items! {
             }
             match current(cx) {
             Some(p) => location(to, &p),
+            None if starts(cx) => to.tuple(&[am::ERLANG, am::APPLY, Term::small(2), NIL]),
             None => am::UNDEFINED,
         }
         };

@@ -162,6 +162,15 @@ impl Memory {
             })
         }
     }
+    /// Where it is executed.
+    pub fn range(&self) -> std::ops::Range<u64> {
+        let start = self.execute as u64;
+        start..start + RANGE as u64
+    }
+    /// Bytes that may be in use.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
     /// Bytes in use.
     pub fn taken(&self) -> usize {
         self.taken

@@ -5,11 +5,18 @@
 //! Whoever meets `enter_compiled` at an entry finds the code, or the original number if it was just taken back.
 
 mod chaos;
+mod gdb;
 mod memory;
+mod names;
+mod native_text;
 mod returns;
+pub mod told;
+
+pub use native_text::{NativeFunction, NativeModule, native_functions};
 
 use crate::options::{EmulatorOptions, MachineCode};
 use memory::Memory;
+use names::{Named, Names};
 use purlin_interp::compiled as engine;
 use purlin_isa::ops::Op;
 use purlin_jit::quick::{Function, Refusal, compile};
@@ -22,23 +29,27 @@ use purlin_loader::lower::LoweredFunction;
 use purlin_term::sync::Mutex;
 use purlin_term::{Term, am, atom, fun};
 use returns::Returns;
-use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::Write;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// Bytes of machine code that are kept at most.
 const LIMIT: usize = 32 << 20;
-/// Functions of a module that are compiled with one that calls them.
+/// Functions that are compiled with one that calls them, each time that it is found running.
 const CALLEES: usize = 16;
-
 /// The machine code of a function.
 struct Object {
     at: usize,
     bytes: usize,
     returns: Vec<u64>,
+    /// How long it took to make.
+    nanos: u32,
+    /// How often it was found running, up to what the type holds.
+    seen: u8,
+    /// Its name, if there is a log: its module may have gone before it.
+    name: Option<Box<str>>,
 }
 
 struct State {
@@ -52,6 +63,8 @@ struct State {
     refused: HashMap<usize, Refusal>,
     /// Functions without machine code by chance, by entry.
     left_out: Vec<usize>,
+    names: Names,
+    counts: told::Counts,
 }
 
 struct Owner {
@@ -63,7 +76,7 @@ struct Owner {
     forgotten: Mutex<Vec<usize>>,
     always: bool,
     chaos: bool,
-    log: Option<Mutex<File>>,
+    log: Option<told::Log>,
 }
 
 static OWNER: OnceLock<Owner> = OnceLock::new();
@@ -73,12 +86,13 @@ pub(crate) fn start(o: &EmulatorOptions) {
     let flags = &o.flags.purlin;
     let asked = flags.machine_code.map_or("", MachineCode::word);
     let mode = std::env::var("PURLIN_JIT").unwrap_or_else(|_| asked.into());
-    // The interpreter says to `perf` which function runs; machine code does not yet.
-    if mode == "off" || o.flags.jit.perf_map {
+    if mode == "off" {
         return;
     }
+    // `perf` looks for names in its map where memory is of no file.
+    let single = o.flags.jit.single_map || o.flags.jit.perf_map;
     let limit = flags.machine_code_mib.map_or(LIMIT, |n| (n as usize) << 20);
-    let mut memory = match Memory::new(limit, o.flags.jit.single_map) {
+    let mut memory = match Memory::new(limit, single) {
         Ok(m) => m,
         Err(e) => {
             // Machines that have no machine code are no news.
@@ -100,10 +114,17 @@ pub(crate) fn start(o: &EmulatorOptions) {
         return;
     }
     let chaos = chaos::begin(&mode);
+    let log = told::log();
+    if log.is_some() {
+        crate::halt::on_end(told::at_end);
+    }
     engine::set_enter(match chaos {
         true => chaos::enter_by(stubs.enter),
+        false if log.is_some() => told::enter_by(stubs.enter),
         false => stubs.enter,
     });
+    let mut names = Names::new(o, memory.range());
+    names.shared(at as u64, &bytes);
     fun::set_uncompiled(stubs.local as u32);
     let owner = OWNER.get_or_init(|| Owner {
         state: Mutex::new(State {
@@ -113,6 +134,8 @@ pub(crate) fn start(o: &EmulatorOptions) {
             leaving: Vec::new(),
             refused: HashMap::new(),
             left_out: Vec::new(),
+            names,
+            counts: told::Counts::default(),
         }),
         stubs,
         steps: engine::steps(),
@@ -120,9 +143,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
         forgotten: Mutex::default(),
         always: mode == "always" || chaos,
         chaos,
-        log: std::env::var_os("PURLIN_JIT_LOG")
-            .and_then(|f| File::create(f).ok())
-            .map(Mutex::new),
+        log,
     });
     set_compiled(owner);
     entries().install(owner, number());
@@ -131,32 +152,12 @@ pub(crate) fn start(o: &EmulatorOptions) {
 impl Owner {
     /// A line of the log, if one is kept.
     fn log(&self, m: &Module, f: &LoweredFunction, what: std::fmt::Arguments) {
-        let Some(log) = &self.log else { return };
-        // SAFETY: the word of an atom.
-        let name = unsafe { Term::from_raw(f.name) };
-        let _ = writeln!(
-            log.lock(),
-            "{}:{}/{} {what}",
-            atom::name(m.name),
-            atom::name(name),
-            f.arity
-        );
+        if let Some(log) = &self.log {
+            log.line(&told::name_of(m, f), what);
+        }
     }
     fn env(&self) -> Env<'_> {
-        Env {
-            fields: engine::FIELDS,
-            helpers: self.helpers,
-            stubs: self.stubs,
-            steps: &self.steps,
-            targets: engine::TARGETS,
-            changes_code: &changes_code,
-            native: &native,
-            stressed: purlin_term::gc::stress(),
-            chaos: self.chaos,
-            no_value: Term::NON_VALUE.raw(),
-            true_word: am::TRUE.raw(),
-            false_word: am::FALSE.raw(),
-        }
+        env(self.helpers, self.stubs, &self.steps, self.chaos)
     }
     /// Compiles a function, unless it has machine code or is to have none.
     fn make(&self, s: &mut State, m: &Module, f: &LoweredFunction) -> bool {
@@ -179,11 +180,11 @@ impl Owner {
             end: f.end,
             arity: f.arity,
         };
-        let began = self.log.as_ref().map(|_| std::time::Instant::now());
+        let began = Instant::now();
         let made = match compile(function, &self.env()) {
             Ok(made) => made,
             Err(r) => {
-                self.log(m, f, format_args!("refused {r:?}"));
+                self.log(m, f, format_args!("refused: {}", r.why()));
                 // What was found there may be a breakpoint that was set just now.
                 // SAFETY: as above.
                 if unsafe { !entries().is_patched(entry) } {
@@ -194,6 +195,8 @@ impl Owner {
         };
         let bytes = made.code.bytes.len();
         let Some(at) = s.memory.allocate(bytes) else {
+            s.counts.no_room += 1;
+            self.log(m, f, format_args!("left: no room for {bytes} bytes more"));
             return false;
         };
         let outer = at;
@@ -210,7 +213,22 @@ impl Owner {
             s.returns.set(pc, outer as u64 + u64::from(offset));
             returns.push(pc);
         }
-        let object = Object { at, bytes, returns };
+        s.names.add(&Named {
+            module: m,
+            function: f,
+            at: outer as u64,
+            bytes: &code,
+            places: &made.places,
+        });
+        let nanos = began.elapsed().as_nanos() as u32;
+        let object = Object {
+            at,
+            bytes,
+            returns,
+            nanos,
+            seen: 0,
+            name: self.log.is_some().then(|| told::name_of(m, f).into()),
+        };
         // SAFETY: as above.
         let published = unsafe {
             entries().publish(entry, || {
@@ -223,14 +241,14 @@ impl Owner {
             return false;
         }
         s.objects.insert(entry as usize, object);
-        if let Some(t) = began {
-            let (us, words) = (t.elapsed().as_micros(), f.end - f.entry);
-            self.log(
-                m,
-                f,
-                format_args!("compiled {us} us, {words} words, {bytes} bytes at {outer:#x}"),
-            );
-        }
+        s.counts.made += 1;
+        s.counts.nanos += u64::from(nanos);
+        let (us, words) = (nanos / 1000, f.end - f.entry);
+        self.log(
+            m,
+            f,
+            format_args!("compiled {us} us, {words} words, {bytes} bytes at {outer:#x}"),
+        );
         true
     }
     /// Takes machine code back. Threads that run it go on until their time slice ends.
@@ -245,13 +263,22 @@ impl Owner {
                 lead(pc).store(fun::uncompiled(), Ordering::Release);
             });
         }
+        self.lost(s, &o, "taken back");
         self.discard(s, o);
+    }
+    /// A function that had machine code has none any more.
+    fn lost(&self, s: &mut State, o: &Object, why: &str) {
+        s.counts.taken_back += 1;
+        if let (Some(log), Some(name)) = (&self.log, &o.name) {
+            log.line(name, format_args!("{why}"));
+        }
     }
     /// Machine code that nobody comes to any more, save by what is under way.
     fn discard(&self, s: &mut State, o: Object) {
         for pc in o.returns {
             s.returns.remove(pc);
         }
+        s.names.remove(o.at as u64);
         s.leaving.push((epochs().since(), o.at, o.bytes));
     }
     /// Takes back what has been forgotten under the lock of entries.
@@ -269,11 +296,12 @@ impl Owner {
         });
         for e in std::mem::take(&mut *self.forgotten.lock()) {
             if let Some(o) = s.objects.remove(&e) {
+                self.lost(s, &o, "taken back for a breakpoint");
                 self.discard(s, o);
             }
         }
     }
-    /// The function at an address, and those of its module that it calls.
+    /// The function at an address, and those that it calls: its module's at first, others' too when it is found again.
     fn want(&self, pc: *const u64) {
         if pc.is_null() {
             return;
@@ -285,13 +313,59 @@ impl Owner {
         let entry = m.at(f.entry) as usize;
         let mut s = self.state.lock();
         self.tidy(&mut s);
-        if s.objects.contains_key(&entry) || s.refused.contains_key(&entry) {
+        if s.refused.contains_key(&entry) {
             return;
         }
         self.make(&mut s, &m, &f);
-        for g in callees(&m, &f) {
-            self.make(&mut s, &m, &g);
+        // Who serves others waits again so soon that it is always found in the same function: what is found often is looked
+        // through deeper.
+        let levels = match s.objects.get_mut(&entry) {
+            Some(o) if o.seen < u8::MAX => {
+                o.seen += 1;
+                match o.seen {
+                    1 => 1,
+                    n if n >= 4 && n.is_power_of_two() => n.ilog2(),
+                    _ => return,
+                }
+            }
+            _ => return,
+        };
+        let (mut seen, mut made) = (HashSet::from([entry]), 0);
+        let mut callers = vec![(m, f)];
+        for _ in 0..levels {
+            let mut found = Vec::new();
+            for (m, f) in callers {
+                for (m, g) in callees(&m, &f, levels > 1) {
+                    if !seen.insert(m.at(g.entry) as usize) {
+                        continue;
+                    }
+                    made += usize::from(self.make(&mut s, &m, &g));
+                    if made == CALLEES {
+                        return;
+                    }
+                    found.push((m, g));
+                }
+            }
+            callers = found;
         }
+    }
+}
+
+/// What the compiler is told of this runtime.
+fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
+    Env {
+        fields: engine::FIELDS,
+        helpers,
+        stubs,
+        steps,
+        targets: engine::TARGETS,
+        changes_code: &changes_code,
+        native: &native,
+        stressed: purlin_term::gc::stress(),
+        chaos,
+        no_value: Term::NON_VALUE.raw(),
+        true_word: am::TRUE.raw(),
+        false_word: am::FALSE.raw(),
     }
 }
 
@@ -321,8 +395,12 @@ fn changes_code(export: u64) -> bool {
     code::native(e.module, e.function, e.arity).is_some_and(|(_, b)| b.traits.changes_code)
 }
 
-/// Functions of the module that a function calls.
-fn callees(m: &Module, f: &LoweredFunction) -> Vec<LoweredFunction> {
+/// Functions that a function calls: of its module, and of others if they are asked for.
+fn callees(
+    m: &Arc<Module>,
+    f: &LoweredFunction,
+    others: bool,
+) -> Vec<(Arc<Module>, LoweredFunction)> {
     let mut out = Vec::new();
     let mut at = f.entry;
     while at < f.end && out.len() < CALLEES {
@@ -331,15 +409,27 @@ fn callees(m: &Module, f: &LoweredFunction) -> Vec<LoweredFunction> {
         let Some(i) = purlin_jit::decode::decode(m.code.words(), at, n) else {
             break;
         };
-        purlin_jit::decode::parts(&i, |p| {
-            if matches!(p.op, Op::Call | Op::CallLast | Op::CallOnly)
-                && let Some(to) = p.args()[0].label()
-                && let Some(g) = m.function_at(m.at(to))
-                && g.entry == to
-                && to != f.entry
-            {
-                out.push(*g);
+        purlin_jit::decode::parts(&i, |p| match p.op {
+            Op::Call | Op::CallLast | Op::CallOnly => {
+                if let Some(to) = p.args()[0].label()
+                    && let Some(g) = m.function_at(m.at(to))
+                    && g.entry == to
+                    && to != f.entry
+                {
+                    out.push((m.clone(), *g));
+                }
             }
+            Op::CallExt | Op::CallExtLast | Op::CallExtOnly if others => {
+                // SAFETY: as in `changes_code`.
+                let to = unsafe { &*(p.args()[0].n() as *const fun::Export) }.address();
+                if let Some(m) = code::module_at(to)
+                    && let Some(g) = m.function_at(to).copied()
+                    && m.at(g.entry) == to
+                {
+                    out.push((m, g));
+                }
+            }
+            _ => {}
         });
         at = i.next;
     }
@@ -359,6 +449,10 @@ impl Compiled for Owner {
     }
     fn bytes(&self) -> usize {
         self.state.lock().memory.taken()
+    }
+    fn settle(&self) {
+        // Its return points are still in the table: frames that it has left go on in it by those.
+        self.tidy(&mut self.state.lock());
     }
     fn begins(&self) -> (*const u64, Option<i64>) {
         let piece = match self.chaos {

@@ -315,6 +315,8 @@ const views = {
         card("Atoms", count(o.atoms.count), "of " + count(o.atoms.limit) + " at most"),
         card("Tables", count(o.tables.count), null),
         card("Shared regions", count(o.regions.count), bytes(o.regions.bytes)),
+        card("Machine code", o.machine_code ? count(o.machine_code.functions) + " functions" : "none", o.machine_code ?
+          bytes(o.machine_code.bytes) + " of " + bytes(o.machine_code.limit_bytes) + " at most" : "all is interpreted"),
         card("Processes started", large(o.spawned), "since the start; at most " + large(o.processes.limit) + " at a time")),
       h("h3", {}, "What memory is used for"), shown("kinds", o.memory.kinds, 0),
       pairs({ resident_bytes: o.memory.resident_bytes, peak_bytes: o.memory.peak_bytes, allocated_bytes: o.memory.allocated_bytes,

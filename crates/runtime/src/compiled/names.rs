@@ -1,0 +1,205 @@
+//! Names of machine code for tools that look at the process from outside: `perf` and `gdb`.
+//!
+//! * `+JPperf map`: a line for each function in the map that the marks of interpreted code are in (`purlin_kernel::code::perf`).
+//! * `+JPperf dump`: a file in the format of `perf`'s jitdump, `jit-PID.dump`, with bytes and lines of each function. `perf record -k
+//!   mono` finds it by a page of it that is mapped to be executed; `perf inject --jit` makes symbol files of it.
+//! * `gdb` finds the names by its interface for compilers, in any case: see [`super::gdb`].
+//!
+//! # Invariants
+//! * What can't be written takes names away, no more.
+//! * A function is told before anybody can run it.
+
+use super::gdb::Symbols;
+use crate::code::{self, Module};
+use crate::options::EmulatorOptions;
+use purlin_loader::lower::LoweredFunction;
+use purlin_term::Term;
+use purlin_term::print::{Style, format_atom};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Who is told.
+pub(super) struct Names {
+    map: bool,
+    dump: Option<Dump>,
+    symbols: Symbols,
+}
+
+/// A function that has got machine code, for those who name it.
+pub(super) struct Named<'a> {
+    pub module: &'a Module,
+    pub function: &'a LoweredFunction,
+    /// Where its machine code lies.
+    pub at: u64,
+    pub bytes: &'a [u8],
+    /// From that byte on code of that word of the module: sorted.
+    pub places: &'a [(u32, u32)],
+}
+
+/// The name that stock gives a function for `perf`.
+fn name_of(m: &Module, f: &LoweredFunction) -> String {
+    // SAFETY: the word of an atom.
+    let name = unsafe { Term::from_raw(f.name) };
+    let quoted = |t| format_atom(t, Style::Display);
+    format!("${}:{}/{}", quoted(m.name), quoted(name), f.arity)
+}
+
+impl Names {
+    /// With the range that machine code lies in.
+    pub fn new(o: &EmulatorOptions, range: std::ops::Range<u64>) -> Names {
+        let jit = &o.flags.jit;
+        let dir = jit.perf_directory.as_deref().unwrap_or("/tmp");
+        let dump = match jit.perf_dump.then(|| Dump::new(dir)) {
+            Some(Err(e)) => {
+                eprintln!("purlin: +JPperf: cannot write {dir}/jit-PID.dump: {e}");
+                None
+            }
+            other => other.and_then(Result::ok),
+        };
+        Names {
+            map: jit.perf_map,
+            dump,
+            symbols: Symbols::new(range),
+        }
+    }
+    /// The part that all functions share.
+    pub fn shared(&mut self, at: u64, bytes: &[u8]) {
+        const NAME: &str = "$global::shared";
+        if self.map {
+            code::perf::map(at, bytes.len(), NAME);
+        }
+        if let Some(d) = &mut self.dump {
+            d.code(at, bytes, NAME);
+        }
+        self.symbols.add(at, bytes.len(), NAME);
+    }
+    pub fn add(&mut self, n: &Named) {
+        let name = name_of(n.module, n.function);
+        if self.map {
+            code::perf::map(n.at, n.bytes.len(), &name);
+        }
+        if let Some(d) = &mut self.dump {
+            d.lines(n);
+            d.code(n.at, n.bytes, &name);
+        }
+        self.symbols.add(n.at, n.bytes.len(), &name);
+    }
+    /// The machine code at that address has gone.
+    pub fn remove(&mut self, at: u64) {
+        self.symbols.remove(at);
+    }
+}
+
+/// A file of machine code for `perf inject --jit`, in the format that `jitdump-specification.txt` of Linux has.
+struct Dump {
+    file: File,
+    index: u64,
+}
+
+const LOAD: u32 = 0;
+const DEBUG_INFO: u32 = 2;
+/// `EM_X86_64`.
+const MACHINE: u32 = 62;
+
+/// Nanoseconds of the clock that `perf record -k mono` takes.
+fn now() -> u64 {
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: a system call that fills in `t`.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+impl Dump {
+    fn new(dir: &str) -> std::io::Result<Dump> {
+        let path = format!("{dir}/jit-{}.dump", std::process::id());
+        // The directory is everybody's, and the name can be guessed: not through a link that somebody has put there.
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path)?;
+        let mut head = Vec::new();
+        for n in [0x4A69_5444u32, 1, 40, MACHINE, 0, std::process::id()] {
+            head.extend(n.to_le_bytes());
+        }
+        head.extend(now().to_le_bytes());
+        head.extend(0u64.to_le_bytes());
+        file.write_all(&head)?;
+        // `perf record` notes this mapping, and that is how the file is found. It stays.
+        // SAFETY: a new mapping of a file of ours, which nobody reads by it.
+        let mapped = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                4096,
+                libc::PROT_READ | libc::PROT_EXEC,
+                libc::MAP_PRIVATE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        match mapped == libc::MAP_FAILED {
+            true => Err(std::io::Error::last_os_error()),
+            false => Ok(Dump { file, index: 0 }),
+        }
+    }
+    fn record(&mut self, id: u32, body: &[u8]) {
+        let mut all = Vec::with_capacity(16 + body.len());
+        all.extend(id.to_le_bytes());
+        all.extend((16 + body.len() as u32).to_le_bytes());
+        all.extend(now().to_le_bytes());
+        all.extend(body);
+        let _ = self.file.write_all(&all);
+    }
+    fn code(&mut self, at: u64, bytes: &[u8], name: &str) {
+        let pid = std::process::id();
+        // SAFETY: a system call without arguments.
+        let tid = unsafe { libc::gettid() } as u32;
+        let mut b = Vec::with_capacity(40 + name.len() + 1 + bytes.len());
+        b.extend(pid.to_le_bytes());
+        b.extend(tid.to_le_bytes());
+        for n in [at, at, bytes.len() as u64, self.index] {
+            b.extend(n.to_le_bytes());
+        }
+        b.extend(name.as_bytes());
+        b.push(0);
+        b.extend(bytes);
+        self.index += 1;
+        self.record(LOAD, &b);
+    }
+    /// The lines of the function that comes next.
+    fn lines(&mut self, n: &Named) {
+        let mut entries: Vec<u8> = Vec::new();
+        let mut count = 0u64;
+        let mut last = None;
+        for &(offset, word) in n.places {
+            let Some((file, line)) = n.module.line_at(n.module.at(word)) else {
+                continue;
+            };
+            if last.as_ref() == Some(&(file.clone(), line)) {
+                continue;
+            }
+            entries.extend((n.at + u64::from(offset)).to_le_bytes());
+            entries.extend(line.to_le_bytes());
+            entries.extend(0u32.to_le_bytes());
+            entries.extend(file.as_bytes());
+            entries.push(0);
+            count += 1;
+            last = Some((file, line));
+        }
+        if count == 0 {
+            return;
+        }
+        let mut b = Vec::with_capacity(16 + entries.len());
+        b.extend(n.at.to_le_bytes());
+        b.extend(count.to_le_bytes());
+        b.extend(entries);
+        self.record(DEBUG_INFO, &b);
+    }
+}

@@ -1,0 +1,148 @@
+//! The machine code that the functions of a file would get, for `purlin disasm --native`.
+//!
+//! It is made as for a program that runs, save that it lies nowhere: addresses of stubs and of bytecode are those of this process.
+
+use super::env;
+use crate::code::{self, LoadFailure, Module};
+use purlin_interp::compiled as engine;
+use purlin_isa::ops::Op;
+use purlin_jit::quick::{Function, compile};
+use purlin_jit::{BIF_STUBS, FUN_STUBS};
+use purlin_loader::lower::LoweredFunction;
+use purlin_term::print::{Style, format_term};
+use purlin_term::{Term, atom, fun};
+
+/// The place that machine code is made for: within reach of a jump from the stubs, and where neither bytecode nor this executable is.
+const BASE: u64 = 0x1000_0000;
+const STUBS_AT: u64 = BASE - 0x10_0000;
+
+/// An address that has a name.
+pub struct Symbol {
+    pub address: u64,
+    pub name: String,
+}
+
+/// The functions of a module as bytes.
+pub struct NativeModule {
+    pub name: String,
+    /// What has a name and is none of its functions.
+    pub symbols: Vec<Symbol>,
+    /// Where its bytecode lies, by words of eight bytes.
+    pub bytecode: std::ops::Range<u64>,
+    pub functions: Vec<NativeFunction>,
+}
+
+/// A function as bytes.
+pub struct NativeFunction {
+    pub name: String,
+    pub arity: u32,
+    /// Where its machine code would lie.
+    pub at: u64,
+    pub bytes: Vec<u8>,
+    /// The instructions of its bytecode: from that byte on, as text.
+    pub places: Vec<(u32, String)>,
+    /// Words of its bytecode.
+    pub words: u32,
+    /// Why it would have none.
+    pub refused: Option<&'static str>,
+}
+
+/// The machine code of the functions of a module file for which `wanted` holds. None where there is no machine code for this machine.
+///
+/// # Errors
+/// The file is no module that can be loaded.
+pub fn native_functions(
+    bytes: &[u8],
+    wanted: &dyn Fn(&str, u32) -> bool,
+) -> Result<Option<NativeModule>, LoadFailure> {
+    if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        return Ok(None);
+    }
+    let made = purlin_jit::stubs::make(STUBS_AT, &engine::FIELDS, engine::EXITS, engine::TARGETS);
+    let Some((_, stubs)) = made else {
+        return Ok(None);
+    };
+    fun::set_uncompiled(stubs.local as u32);
+    let m = code::prepared_module(bytes)?;
+    let (steps, helpers) = (engine::steps(), engine::helpers());
+    let env = env(helpers, stubs, &steps, false);
+    let mut symbols: Vec<Symbol> = Vec::new();
+    let mut name = |address, name: String| symbols.push(Symbol { address, name });
+    for (address, text) in [
+        (stubs.exit, "exit"),
+        (stubs.leave, "leave"),
+        (stubs.yields, "yield"),
+        (stubs.helper, "helper"),
+        (stubs.pure_helper, "pure_helper"),
+        (stubs.local, "local"),
+        (stubs.resume, "resume"),
+        (stubs.context, "context"),
+        (stubs.base, "base"),
+    ] {
+        name(address, format!("stub {text}"));
+    }
+    for n in 0..FUN_STUBS {
+        name(stubs.fun[n], format!("stub fun/{n}"));
+    }
+    for n in 0..BIF_STUBS {
+        name(stubs.bif[n], format!("stub native/{n}"));
+    }
+    for (address, text) in engine::named_helpers(&helpers) {
+        name(address, format!("helper {text}"));
+    }
+    for (v, &address) in steps.iter().enumerate() {
+        if let Some(op) = Op::of(v as u16) {
+            let row = op.row().name.trim_end_matches('_');
+            name(address, format!("step {row}"));
+        }
+    }
+    let functions = m
+        .functions
+        .iter()
+        // SAFETY: the word of an atom.
+        .map(|f| (f, unsafe { Term::from_raw(f.name) }))
+        .filter(|(f, n)| wanted(atom::name(*n), f.arity))
+        .map(|(f, _)| native_function(&m, f, &env))
+        .collect();
+    let start = m.code.as_ptr() as u64;
+    Ok(Some(NativeModule {
+        name: atom::name(m.name).into(),
+        symbols,
+        bytecode: start..start + 8 * m.code.words().len() as u64,
+        functions,
+    }))
+}
+
+fn native_function(m: &Module, f: &LoweredFunction, env: &purlin_jit::Env) -> NativeFunction {
+    let function = Function {
+        code: m.code.words(),
+        base: m.code.as_ptr() as u64,
+        start: f.start,
+        entry: f.entry,
+        end: f.end,
+        arity: f.arity,
+    };
+    // SAFETY: the word of an atom.
+    let name = unsafe { Term::from_raw(f.name) };
+    let mut out = NativeFunction {
+        name: format_term(name, Style::Write, 255),
+        arity: f.arity,
+        at: BASE,
+        bytes: Vec::new(),
+        places: Vec::new(),
+        words: f.end - f.entry,
+        refused: None,
+    };
+    match compile(function, env) {
+        Err(r) => out.refused = Some(r.why()),
+        Ok(made) => {
+            let text = |word| code::instruction_text(m, word);
+            out.places = made.places.iter().map(|p| (p.0, text(p.1))).collect();
+            match made.code.place(BASE) {
+                Some(bytes) => out.bytes = bytes,
+                None => out.refused = Some("its parts are too far from each other"),
+            }
+        }
+    }
+    out
+}
