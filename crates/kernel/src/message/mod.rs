@@ -57,6 +57,17 @@ pub enum Kind {
     External,
 }
 
+impl Kind {
+    /// It is put into the mailbox, if anything is done about it.
+    #[inline]
+    pub(crate) fn is_message(self) -> bool {
+        matches!(
+            self,
+            Kind::Message | Kind::AliasMessage | Kind::UrgentMessage
+        )
+    }
+}
+
 /// The role of a message in sequential tracing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]

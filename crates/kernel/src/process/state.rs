@@ -16,6 +16,7 @@
 //! | `QUIET` | it is sensitive: whoever sends it an exit signal doesn't tell those who trace | the owner | the owner |
 //! | `OWN_THREAD` | it runs on a thread of its own, never in a run queue | spawn | never |
 //! | `LONG_QUEUE` | much was in transit when it last looked: senders give way sooner | the owner | the owner |
+//! | `CONTROL` | a signal that is no message may be in transit, or what it asks for not done yet | senders, with `SIGNALS`; upkeep, which runs it for a while | the owner, when all is done and it runs code |
 //! | priority, 2 bits | 0 low, 1 normal, 2 high, 3 max | the owner | |
 //!
 //! A word of zeros is a free cell: the memory behind cells that are free may be given back to the system.
@@ -48,6 +49,7 @@ const OWN_THREAD: u32 = 1 << 12;
 const RAISED: u32 = 1 << 13;
 const LONG_QUEUE: u32 = 1 << 14;
 const QUIET: u32 = 1 << 15;
+const CONTROL: u32 = 1 << 16;
 const PRIO_SHIFT: u32 = 8;
 const PRIO_MASK: u32 = 3 << PRIO_SHIFT;
 
@@ -139,6 +141,17 @@ impl Snapshot {
     pub fn is_suspended(self) -> bool {
         self.0 & SUSPENDED != 0
     }
+    /// It runs code, and nothing that was sent to it before this look, by whoever looks, may yet end it, suspend it or have it do
+    /// anything else.
+    #[inline]
+    pub fn runs_undisturbed(self) -> bool {
+        self.0 & (ALIVE | RUNNING | SUSPENDED | EXITING | CONTROL) == ALIVE | RUNNING
+    }
+    /// There may be more to be done for it than to put messages into its mailbox.
+    #[inline]
+    pub(crate) fn has_control(self) -> bool {
+        self.0 & CONTROL != 0
+    }
     /// It handles nothing any more.
     #[inline]
     pub fn is_exiting(self) -> bool {
@@ -213,7 +226,7 @@ impl State {
         );
         // Somebody who knew the pid already has sent it something.
         if before & SIGNALS != 0 {
-            self.set(SIGNALS);
+            self.set(SIGNALS | CONTROL);
         }
     }
     /// Any thread, after it has pushed a signal.
@@ -225,24 +238,29 @@ impl State {
     pub fn wake(&self) -> Wake {
         self.wake_with(SIGNALS)
     }
+    /// As [`State::wake`]. `control`: it is no message.
+    #[inline]
+    pub(crate) fn wake_for(&self, control: bool) -> Wake {
+        self.wake_with(SIGNALS | if control { CONTROL } else { 0 })
+    }
     /// The timer service: its receive timer has fired.
     #[inline]
     pub(crate) fn wake_by_timeout(&self) -> Wake {
         self.wake_with(TIMEOUT)
     }
     #[inline]
-    fn wake_with(&self, bit: u32) -> Wake {
+    fn wake_with(&self, bits: u32) -> Wake {
         let mut s = self.bits();
         loop {
             let seen = match s & LONG_QUEUE {
                 0 => Wake::Seen,
                 _ => Wake::Behind,
             };
-            if s & bit & SIGNALS != 0 {
+            if bits & SIGNALS != 0 && s & bits == bits {
                 return seen;
             }
             let waits = s & (RUNNING | QUEUED | ALIVE) == ALIVE;
-            let new = s | bit | if waits { QUEUED } else { 0 };
+            let new = s | bits | if waits { QUEUED } else { 0 };
             match self
                 .0
                 .compare_exchange_weak(s, new, Ordering::AcqRel, Ordering::Acquire)
@@ -348,7 +366,7 @@ impl State {
         let (new, age) = if s & AGED == 0 {
             (s | AGED, Age::First)
         } else {
-            ((s & !(GREW | AGED)) | RUNNING, Age::Owned)
+            ((s & !(GREW | AGED)) | RUNNING | CONTROL, Age::Owned)
         };
         match self
             .0
@@ -363,6 +381,19 @@ impl State {
     #[must_use]
     pub(crate) fn take_signals(&self) -> bool {
         self.take(SIGNALS)
+    }
+    /// Owner, when it has done what signals asked of it: clears `CONTROL`, if nothing has come since.
+    pub(crate) fn settle_control(&self) {
+        let mut s = self.bits();
+        while s & (CONTROL | SIGNALS) == CONTROL {
+            match self
+                .0
+                .compare_exchange_weak(s, s & !CONTROL, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => return,
+                Err(now) => s = now,
+            }
+        }
     }
     /// Owner: sets `SIGNALS` for itself, since it has put off what they ask.
     #[inline]

@@ -65,3 +65,32 @@ fn a_timeout_does_not_keep_a_suspended_process_running() {
     assert_eq!(s.try_suspend(), Wait::Awake);
     assert!(s.take_signals() && s.load().is_suspended() && s.take_timeout());
 }
+
+#[test]
+fn what_was_sent_before_a_look_is_settled_or_seen() {
+    let s = State::free();
+    s.publish_queued(Priority::Normal, false);
+    assert!(!s.load().runs_undisturbed());
+    s.start_running();
+    assert!(s.load().runs_undisturbed());
+    // Messages disturb nothing.
+    assert_eq!(s.wake(), Wake::Seen);
+    assert!(s.load().runs_undisturbed());
+    // The bit is set though `SIGNALS` was.
+    assert_eq!(s.wake_for(true), Wake::Seen);
+    assert!(!s.load().runs_undisturbed());
+    // Something may have come that is not fetched.
+    s.settle_control();
+    assert!(!s.load().runs_undisturbed());
+    assert!(s.take_signals());
+    assert!(!s.load().runs_undisturbed());
+    s.settle_control();
+    assert!(s.load().runs_undisturbed());
+    s.suspend();
+    assert!(!s.load().runs_undisturbed());
+    s.resume();
+    assert_eq!(s.try_wait(true), Wait::Waiting);
+    // Upkeep runs no code of it.
+    assert!(matches!((s.age(), s.age()), (Age::First, Age::Owned)));
+    assert!(!s.load().runs_undisturbed());
+}

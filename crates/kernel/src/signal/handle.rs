@@ -52,7 +52,7 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
         return false;
     }
     let before = p.queued_messages();
-    let mut came = 0;
+    let (mut came, mut asked) = (0, false);
     let mut traced = p.has(crate::process::TRACED);
     while !chain.is_null() {
         let s = chain as *mut Signal;
@@ -69,6 +69,7 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
                 continue;
             }
             (*s).link.next = std::ptr::null_mut();
+            asked |= !(*s).kind.is_message();
             handle(cx, s);
             traced = (*cx.proc).has(crate::process::TRACED);
         }
@@ -76,6 +77,13 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
     // SAFETY: as above.
     let p = unsafe { &mut *cx.proc };
     p.state.set_long_queue(came > super::send::MANY_AT_ONCE);
+    // One that waits does not run code yet: it says so itself then.
+    if asked
+        && !p.has(EXIT_PENDING | crate::process::WAITING)
+        && p.ext().is_none_or(|e| e.deferred.is_empty())
+    {
+        p.state.settle_control();
+    }
     let queued = p.queued_messages();
     events::came(p, queued);
     !p.has(EXIT_PENDING) && queued > before

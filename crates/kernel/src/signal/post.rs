@@ -40,6 +40,7 @@ pub(crate) enum Pushed {
 pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pushed {
     let data = to.pid_data();
     let target = &*p;
+    let control = !(*sig).kind.is_message();
     if target
         .in_transit
         .push(&mut (*sig).link, || {
@@ -49,7 +50,7 @@ pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pus
     {
         return Pushed::Refused;
     }
-    match target.state.wake() {
+    match target.state.wake_for(control) {
         Wake::Enqueue(prio) => {
             sched::enqueue(p, prio);
             Pushed::Done

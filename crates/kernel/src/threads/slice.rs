@@ -201,6 +201,7 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
                 return msacc::change(State::Other);
             }
         }
+        (*p).state.settle_control();
         if profile::on() {
             profile::begins_dirty();
         }
@@ -376,7 +377,8 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
         if (std::mem::take(&mut signals) || (*p).state.take_signals()) && !obey(cx, pc) {
             return After::Gone;
         }
-        if (*p).state.load().is_suspended() {
+        let state = (*p).state.load();
+        if state.is_suspended() {
             let live = (*p).live as usize;
             cx.leave(pc, live);
             events::waits(&mut *p);
@@ -403,6 +405,9 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
             looked_at = std::ptr::null();
         }
         (*p).flags &= !process::WAITING;
+        if state.has_control() {
+            (*p).state.settle_control();
+        }
         epochs::enter(&cx.epoch);
         let mut exit = E::run(cx, pc);
         epochs::leave(&cx.epoch);

@@ -507,6 +507,19 @@ fn ask(
     })
 }
 
+/// Whether a process runs code, and has done all that this one sent it before: what is true of any such process needs no answer by
+/// itself, which it gives when its native has returned.
+pub(crate) fn runs_undisturbed(cx: &mut Cx, who: Term) -> bool {
+    let asked = cx.process().ext().is_some_and(|e| e.bif_state.is_some());
+    let Some(p) = table().find(who).filter(|_| !asked) else {
+        return false;
+    };
+    // SAFETY: cells are never unmapped; both words are atomics. The cell was that process's before the look and after it.
+    unsafe {
+        (*p).state.load().runs_undisturbed() && (*p).id.load(Ordering::Acquire) == who.pid_data()
+    }
+}
+
 type Answer = Arc<Mutex<Option<OwnedTerm>>>;
 
 /// As `ask`, for terms of any kind.
@@ -678,6 +691,9 @@ fn is_process_alive_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
         return Err(Fail::Badarg);
     }
     if pid == cx.self_pid() {
+        return Ok(am::TRUE);
+    }
+    if runs_undisturbed(cx, pid) {
         return Ok(am::TRUE);
     }
     // Signals that this process sent before may be about to end it: it answers itself.

@@ -1,7 +1,7 @@
 //! `process_info/1,2`: what a process tells about itself. Another process is asked by a signal, so that it answers for
 //! one moment between two of its instructions, after everything that the asking process did to it before.
 
-use super::process::{ask_term, priority_atom};
+use super::process::{ask_term, priority_atom, runs_undisturbed};
 use crate::backtrace::backtrace;
 use crate::code;
 use crate::code::stack::{addresses, location, place};
@@ -25,6 +25,7 @@ use std::sync::atomic::Ordering;
 
 lazy_atoms! {
     registered_name = "registered_name";
+    a_status = "status";
     a_process_label = "$process_label";
     a_include_shared_binaries = "include_shared_binaries";
     bif_return_trap = "bif_return_trap";
@@ -605,6 +606,13 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
         crate::signal::handle::fetch(cx);
         let t = answer(cx, &w);
         return Ok(copy::copy(t.term(), cx));
+    }
+    if let Wanted::One(Asked { item, key: None }) = &w
+        && item.key() == a_status()
+        && runs_undisturbed(cx, pid)
+    {
+        let running = atom::intern("running");
+        return Ok(cx.tuple(&[item.key(), running]));
     }
     ask_term(cx, pid, move |cx| {
         if let Some(cx) = cx
