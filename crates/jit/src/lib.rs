@@ -18,8 +18,10 @@
 pub mod asm;
 pub mod chaos;
 pub mod decode;
+mod numbers;
 pub mod quick;
 pub mod stubs;
+mod trees;
 
 pub use purlin_isa::context::Fields;
 pub use purlin_isa::helpers::Helpers;
@@ -36,6 +38,11 @@ pub struct Stubs {
     pub local: u64,
     pub resume: u64,
     pub context: u64,
+    /// See `numbers.rs`: `+`, `-`, `*` and `/` of floats, `<`.
+    pub floats: [u64; 4],
+    pub less: u64,
+    /// See `trees.rs`.
+    pub tree: u64,
     /// Where a function goes on that has returned to a frame without a machine call.
     pub base: u64,
     /// See `chaos.rs`.
@@ -55,6 +62,7 @@ pub const BIF_STUBS: usize = stubs::X_REGS.len() + 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Native {
     Abs,
+    Divide,
     Not,
     And,
     Or,

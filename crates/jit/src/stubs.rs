@@ -10,7 +10,7 @@
 //! The first four are saved by any function that follows the C calling convention of the system (System V).
 
 use crate::asm::*;
-use crate::{BIF_STUBS, FUN_STUBS, Fields, Stubs};
+use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs, numbers, trees};
 use purlin_term::layout::MATCH_CONTEXT_WORDS;
 use purlin_term::word::{Subtag, header};
 
@@ -91,7 +91,13 @@ fn look_up(a: &mut Asm, f: &Fields, none: Label) {
 const SAVED: [Reg; 6] = [RBP, RBX, R12, R13, R14, R15];
 
 /// Makes all stubs, to stand at address `base`: their bytes and addresses.
-pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>, Stubs)> {
+pub fn make(
+    base: u64,
+    f: &Fields,
+    helpers: &Helpers,
+    exits: Exits,
+    t: Targets,
+) -> Option<(Vec<u8>, Stubs)> {
     let mut a = Asm::new();
     let mut s = Stubs::default();
 
@@ -295,6 +301,10 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
     let context = a.here_label();
     make_context(&mut a);
 
+    let floats = [Sse::Add, Sse::Sub, Sse::Mul, Sse::Div].map(|op| numbers::operation(&mut a, op));
+    let less = numbers::less(&mut a, pure);
+    let tree = trees::look_up(&mut a, pure, helpers.map_get);
+
     let of = |a: &Asm, l| a.offset(l).map(|o| base + u64::from(o));
     s.enter = of(&a, enter)?;
     s.exit = of(&a, exit)?;
@@ -305,6 +315,11 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
     s.local = of(&a, local)?;
     s.resume = of(&a, resume)?;
     s.context = of(&a, context)?;
+    for (to, l) in s.floats.iter_mut().zip(floats) {
+        *to = of(&a, l)?;
+    }
+    s.less = of(&a, less)?;
+    s.tree = of(&a, tree)?;
     for (n, l) in bif_labels.into_iter().enumerate() {
         s.bif[n] = of(&a, l)?;
     }
