@@ -1,6 +1,9 @@
 //! The fields of a context that compiled code touches, as rows. The context is a type of crate `native`, which the compiler doesn't
 //! know: the interpreter's crate fills in where each lies, from the type itself.
 
+/// Places that have a hint of their own where a key is among those of a small map; a power of two.
+pub const KEY_HINTS: usize = 4096;
+
 /// Calls `$m!` with every row: the name, the path of the field from the context, what it is.
 #[macro_export]
 macro_rules! for_each_field {
@@ -20,6 +23,7 @@ macro_rules! for_each_field {
             running = running "where the mark of the function that runs is written, for `perf`";
             machine_base = machine_base "the machine's stack pointer where compiled code was entered";
             returns = returns "address of the table of return points";
+            key_hints = key_hints "a byte for each of `KEY_HINTS` places that look for a key in small maps: which key it was";
             chaos = chaos "instructions until code leaves by chance, 64 bits with a sign";
         }
     };

@@ -510,6 +510,11 @@ impl Asm {
     pub fn dec(&mut self, dst: Reg) {
         self.rr(Q, &[0xFF], 1, dst.0);
     }
+    /// `dst` = how many bits of `src` are set.
+    pub fn popcnt(&mut self, dst: Reg, src: Reg) {
+        self.b(0xF3);
+        self.rr(Q, &[0x0F, 0xB8], dst.0, src.0);
+    }
     /// The bytes in the other order.
     pub fn bswap(&mut self, w: Width, dst: Reg) {
         self.rex(w == Q, 0, 0, dst.0, false);

@@ -110,6 +110,8 @@ struct Gen<'a, 'e> {
     handlers: Vec<u32>,
     /// Bits of the float registers that are in vector registers.
     floats: u64,
+    /// Keys of maps that were looked for so far.
+    hints: u64,
 }
 
 /// Whether other code leads to instructions of the function: a bit for each word.
@@ -180,6 +182,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         pending: None,
         refused: None,
         floats: 0,
+        hints: 0,
         handlers: instructions
             .iter()
             .filter(|i| i.op == Op::Catch)

@@ -10,7 +10,7 @@
 //! The first four are saved by any function that follows the C calling convention of the system (System V).
 
 use crate::asm::*;
-use crate::{BIF_STUBS, FUN_STUBS, Fields, Stubs};
+use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs, numbers, parts, trees};
 use purlin_term::layout::MATCH_CONTEXT_WORDS;
 use purlin_term::word::{Subtag, header};
 
@@ -93,7 +93,13 @@ const SAVED: [Reg; 6] = [RBP, RBX, R12, R13, R14, R15];
 const NOTHING: i32 = 0x0DEA_D000;
 
 /// Makes all stubs, to stand at address `base`: their bytes and addresses.
-pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>, Stubs)> {
+pub fn make(
+    base: u64,
+    f: &Fields,
+    helpers: &Helpers,
+    exits: Exits,
+    t: Targets,
+) -> Option<(Vec<u8>, Stubs)> {
     let mut a = Asm::new();
     let mut s = Stubs::default();
 
@@ -256,7 +262,7 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
             a.load(r, at(R10, ENV + i * 8));
         }
         // The rest goes from the last to the first.
-        let first = (X_REGS.len() - n) as i32;
+        let first = X_REGS.len().saturating_sub(n) as i32;
         let more = a.here_label();
         a.alu_i(Width::D, Alu::Cmp, R12, first);
         a.jcc(Cond::E, done);
@@ -297,6 +303,11 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
     let context = a.here_label();
     make_context(&mut a);
 
+    let floats = [Sse::Add, Sse::Sub, Sse::Mul, Sse::Div].map(|op| numbers::operation(&mut a, op));
+    let less = numbers::less(&mut a, pure);
+    let part = parts::part(&mut a);
+    let tree = trees::look_up(&mut a, pure, helpers.map_get);
+
     let of = |a: &Asm, l| a.offset(l).map(|o| base + u64::from(o));
     s.enter = of(&a, enter)?;
     s.exit = of(&a, exit)?;
@@ -307,6 +318,12 @@ pub fn make(base: u64, f: &Fields, exits: Exits, t: Targets) -> Option<(Vec<u8>,
     s.local = of(&a, local)?;
     s.resume = of(&a, resume)?;
     s.context = of(&a, context)?;
+    for (to, l) in s.floats.iter_mut().zip(floats) {
+        *to = of(&a, l)?;
+    }
+    s.less = of(&a, less)?;
+    s.tree = of(&a, tree)?;
+    s.part = of(&a, part)?;
     for (n, l) in bif_labels.into_iter().enumerate() {
         s.bif[n] = of(&a, l)?;
     }

@@ -325,6 +325,7 @@ fn arithmetic() {
     for d in REGS {
         for s in REGS {
             check(|a| a.imul(d, s), Mnemonic::Imul, &[R(d, 8), R(s, 8)]);
+            check(|a| a.popcnt(d, s), Mnemonic::Popcnt, &[R(d, 8), R(s, 8)]);
             for v in NUMBERS {
                 let n = I(i64::from(v));
                 check(

@@ -12,6 +12,7 @@
 //! * Blocking work belongs in rows of kind `DirtyIo`, long computation that cannot be cut in `DirtyCpu`: the process
 //!   is then run by a thread of that pool.
 
+use purlin_isa::context::KEY_HINTS;
 use purlin_term::fun::Export;
 use purlin_term::heap::Heap;
 use purlin_term::off_heap::OffHeap;
@@ -218,6 +219,8 @@ pub struct Context<P> {
     pub returns: *const u64,
     /// Instructions until machine code leaves by chance; only where that is wanted, otherwise 0.
     pub chaos: i64,
+    /// Where machine code has found the keys that it looks for in small maps: what it looks at first the next time. Any number is right.
+    pub key_hints: [u8; KEY_HINTS],
     /// Reductions of the time slice that are kept back, so that samples of what runs come sooner.
     pub sampled_reds: i64,
     /// Reductions that this thread has used, and that are left until its next sample.
@@ -316,6 +319,7 @@ impl<P> Context<P> {
             machine_base: std::ptr::null_mut(),
             returns: std::ptr::null(),
             chaos: 0,
+            key_hints: [0; KEY_HINTS],
             sampled_reds: 0,
             sampled: 0,
             pieces: 0,

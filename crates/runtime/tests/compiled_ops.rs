@@ -63,8 +63,9 @@ impl Area {
             used: 0,
             stubs: Stubs::default(),
         };
-        let (bytes, stubs) = purlin_jit::stubs::make(at as u64, &FIELDS, EXITS, TARGETS)
-            .expect("stubs are near each other");
+        let (bytes, stubs) =
+            purlin_jit::stubs::make(at as u64, &FIELDS, &helpers(), EXITS, TARGETS)
+                .expect("stubs are near each other");
         a.put(&bytes);
         a.stubs = stubs;
         a

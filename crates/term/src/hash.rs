@@ -320,10 +320,14 @@ pub fn salted(t: Term, salt: u64) -> u64 {
 /// The end of MurmurHash3: each bit of `x` changes about half of them.
 #[inline(always)]
 fn mix_64(mut x: u64) -> u64 {
-    x = (x ^ x >> 33).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
-    x = (x ^ x >> 33).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
-    x ^ x >> 33
+    for f in FINAL_FACTORS {
+        x = (x ^ x >> FINAL_SHIFT).wrapping_mul(f);
+    }
+    x ^ x >> FINAL_SHIFT
 }
+/// What [`mix_64`] shifts and multiplies by.
+pub const FINAL_SHIFT: u32 = 33;
+pub const FINAL_FACTORS: [u64; 2] = [0xFF51_AFD7_ED55_8CCD, 0xC4CE_B9FE_1A85_EC53];
 
 /// Words by which [`Wide`] multiplies.
 const FIRST_FACTOR: u64 = 0x87C3_7B91_1142_53D5;

@@ -213,6 +213,9 @@ pub const MAP_NODE: u64 = 1;
 pub const MAP_HEAD_ARRAY: u64 = 2;
 pub const MAP_HEAD_BITMAP: u64 = 3;
 
+/// Levels of a tree that one hash leads through.
+pub const MAP_LEVELS: usize = 8;
+
 const MAP_SUBTAG_BITS: u64 = (Subtag::Map as u64) << 2;
 
 pub const FLATMAP_HEADER: u64 = MAP_SUBTAG_BITS | (MAP_FLAT << MAP_KIND_SHIFT);

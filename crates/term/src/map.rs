@@ -376,7 +376,7 @@ fn flat_insert<A: Alloc + ?Sized>(
 type Path = SmallVec<[(Term, u16, usize); 8]>;
 
 /// Levels that the first hash of a key leads through.
-const LEVELS: usize = 8;
+const LEVELS: usize = MAP_LEVELS;
 
 /// The nodes on the way from a root to where a key is, or would be.
 struct Way {

@@ -22,6 +22,14 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.pending = Some(next);
         self.later(move |g| {
             g.a.bind(cold);
+            let made = g.a.label();
+            if n < 3 && !g.env.stressed {
+                let floats = g.env.stubs.floats[n as usize];
+                g.operands(pa, pb);
+                g.a.call_abs(floats);
+                g.a.test(D, RCX, RCX);
+                g.a.jcc(Cond::Ne, made);
+            }
             g.a.mov_i(R11, pc);
             g.a.store(at(CX, bif_pc), R11);
             g.operands(pa, pb);
@@ -35,6 +43,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.helper(helper);
             g.cmp_word(RCX, none);
             g.a.jcc(Cond::E, failed);
+            g.a.bind(made);
             g.put(dst, RCX);
             g.a.jmp(next);
         });

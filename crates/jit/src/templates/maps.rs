@@ -1,6 +1,7 @@
 //! Maps.
 
 use super::*;
+use purlin_isa::context::KEY_HINTS;
 use purlin_term::layout::MAP_SIZE;
 
 impl<'a, 'e> Gen<'a, 'e> {
@@ -16,34 +17,58 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load(RCX, boxed(m, MAP_SIZE));
         self.a.load(R11, boxed(m, FLATMAP_KEYS));
     }
-    /// RCX: the place of the key among the keys in R11, from 1 on; R10 is used. Jumps where it isn't among them.
+    /// RCX: the place of the key among the keys in R11 of the small map in R12, from 1 on; R10 is used. Jumps where it isn't among them.
+    /// Looks where it was the last time first.
     pub(super) fn find_key(&mut self, key: u64, to: Label) {
-        let found = self.a.label();
+        let (found, slow) = (self.a.label(), self.a.label());
         let wide = i32::try_from(key as i64).is_err();
         if wide {
             self.a.mov_i(R10, key);
         }
-        self.a.test(D, RCX, RCX);
-        self.a.jcc(Cond::E, to);
-        let again = self.a.here_label();
+        let hint = self.hint();
         let m = indexed(R11, RCX, 8, -(TAG_BOXED as i32));
-        match wide {
-            true => self.a.alu_m(Q, Cmp, R10, m),
-            false => self.a.alu_mi(Q, Cmp, m, key as i32),
-        }
-        self.a.jcc(Cond::E, found);
-        self.a.dec(RCX);
-        self.a.jcc(Cond::Ne, again);
-        self.a.jmp(to);
+        let compare = move |g: &mut Self| match wide {
+            true => g.a.alu_m(Q, Cmp, R10, m),
+            false => g.a.alu_mi(Q, Cmp, m, key as i32),
+        };
+        self.a.load8(RCX, hint);
+        self.a.alu_m(Q, Cmp, RCX, boxed(R12, 1));
+        self.a.jcc(Cond::A, slow);
+        // Place 0 has a header, which no key is.
+        compare(self);
+        self.a.jcc(Cond::Ne, slow);
         self.a.bind(found);
+        self.later(move |g| {
+            let is = g.a.label();
+            g.a.bind(slow);
+            g.a.load(RCX, boxed(R12, 1));
+            g.a.test(D, RCX, RCX);
+            g.a.jcc(Cond::E, to);
+            let again = g.a.here_label();
+            compare(g);
+            g.a.jcc(Cond::E, is);
+            g.a.dec(RCX);
+            g.a.jcc(Cond::Ne, again);
+            g.a.jmp(to);
+            g.a.bind(is);
+            g.a.store8(hint, RCX);
+            g.a.jmp(found);
+        });
+    }
+    /// Where the context has the hint for the next key that this code looks for.
+    fn hint(&mut self) -> Mem {
+        self.hints += 1;
+        let n = self.pc(self.whole.at).wrapping_add(self.hints);
+        let n = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - KEY_HINTS.trailing_zeros());
+        at(CX, self.env.fields.key_hints + n as i32)
     }
     /// RCX: the value of the key in the map R12, which stays. Jumps where there is none, and where R12 is no map. R10 and R11 are used.
     pub(super) fn look_up(&mut self, key: Arg, missing: Label) {
-        let (general, done) = (self.a.label(), self.a.label());
+        let (general, tree, done) = (self.a.label(), self.a.label(), self.a.label());
         let mut looked = true;
         match key {
             Arg::C(w) if is_immediate(w) => {
-                self.flat_map(R12, general);
+                self.flat_map(R12, tree);
                 self.find_key(w, missing);
             }
             Arg::C(_) => looked = false,
@@ -51,7 +76,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 let r = self.get(key, R10);
                 self.a.mov(R10, r);
                 self.if_pointer(R10, general);
-                self.flat_map(R12, general);
+                self.flat_map(R12, tree);
                 let found = self.a.label();
                 self.a.test(D, RCX, RCX);
                 self.a.jcc(Cond::E, missing);
@@ -87,8 +112,23 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load(RCX, indexed(R12, RCX, 8, VALUES_BEFORE));
         self.a.bind(done);
         self.later(move |g| {
-            g.a.bind(general);
-            ask(g);
+            if !matches!(key, Arg::C(_)) {
+                g.a.bind(general);
+                ask(g);
+                g.a.jmp(done);
+            }
+            g.a.bind(tree);
+            match key {
+                Arg::C(w) => g.a.mov_i(R10, w),
+                _ => {
+                    let r = g.get(key, R10);
+                    g.a.mov(R10, r);
+                }
+            }
+            let stub = g.env.stubs.tree;
+            g.a.call_abs(stub);
+            g.cmp_word(RCX, none);
+            g.a.jcc(Cond::E, missing);
             g.a.jmp(done);
         });
     }
@@ -160,8 +200,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let mut copied = false;
         for pair in list.chunks(2) {
             if copied {
-                self.a.load(RCX, boxed(R12, MAP_SIZE));
-                self.a.load(R11, boxed(R12, FLATMAP_KEYS));
+                self.a.load(R11, boxed(R12, 2));
             }
             self.find_key(pair[0], other);
             let v = source(pair[1]);

@@ -9,6 +9,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         let export = a[if i.op == Op::Bif1 { 4 } else { 5 }].n();
         match ((self.env.native)(export), i.op) {
             (Some(Native::Abs), Op::Bif1) => self.abs(a[2], a[3]),
+            (Some(Native::Divide), Op::Bif2) if !self.env.stressed => {
+                self.quotient(a[2], a[3], a[4]);
+            }
             (Some(Native::Not), Op::Bif1) => self.not(a[2], a[3]),
             (Some(n @ (Native::And | Native::Or | Native::Xor)), Op::Bif2) => {
                 self.logic(n, a[2], a[3], a[4]);
@@ -33,6 +36,17 @@ impl<'a, 'e> Gen<'a, 'e> {
         // The least small integer.
         self.a.jcc(Cond::O, other);
         self.a.bind(done);
+        self.put(dst, RCX);
+    }
+    /// `/`
+    fn quotient(&mut self, a: Arg, b: Arg, dst: Arg) {
+        let other = self.step_aside();
+        let (pa, pb) = (self.get_or_constant(a, R10), self.get_or_constant(b, R12));
+        self.operands(pa, pb);
+        let stub = self.env.stubs.floats[3];
+        self.a.call_abs(stub);
+        self.a.test(D, RCX, RCX);
+        self.a.jcc(Cond::E, other);
         self.put(dst, RCX);
     }
     fn not(&mut self, src: Arg, dst: Arg) {

@@ -61,7 +61,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         let helper = self.env.helpers.less;
         let general = move |g: &mut Self, next: Option<Label>| {
             g.operands(pa, pb);
-            g.pure_helper(helper);
+            g.a.mov_i(R11, helper);
+            let to_floats = g.env.stubs.less;
+            g.a.call_abs(to_floats);
             g.a.test8_i(RCX, 1);
             g.a.jcc(if less { Cond::E } else { Cond::Ne }, to);
             if let Some(n) = next {

@@ -102,11 +102,18 @@ pub(crate) fn start(o: &EmulatorOptions) {
             return;
         }
     };
-    const STUBS: usize = 4096;
+    const STUBS: usize = 8192;
     let Some(at) = memory.allocate(STUBS) else {
         return;
     };
-    let made = purlin_jit::stubs::make(at as u64, &engine::FIELDS, engine::EXITS, engine::TARGETS);
+    let helpers = engine::helpers();
+    let made = purlin_jit::stubs::make(
+        at as u64,
+        &engine::FIELDS,
+        &helpers,
+        engine::EXITS,
+        engine::TARGETS,
+    );
     let Some((bytes, stubs)) = made.filter(|m| m.0.len() <= STUBS) else {
         return;
     };
@@ -139,7 +146,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
         }),
         stubs,
         steps: engine::steps(),
-        helpers: engine::helpers(),
+        helpers,
         forgotten: Mutex::default(),
         always: mode == "always" || chaos,
         chaos,
@@ -378,6 +385,7 @@ fn native(export: u64) -> Option<Native> {
     }
     Some(match (atom::name(e.function), e.arity) {
         ("abs", 1) => Native::Abs,
+        ("/", 2) => Native::Divide,
         ("not", 1) => Native::Not,
         ("and", 2) => Native::And,
         ("or", 2) => Native::Or,

@@ -1,0 +1,123 @@
+//! Stubs for floats that are terms: what an operation on numbers does where it has found no two small integers.
+//!
+//! They take R10 and RCX, and keep R10 and R12. Other numbers, and results that are none, are left to whoever calls them.
+
+use crate::asm::*;
+use crate::stubs::{E, HP};
+use purlin_term::word::{Subtag, TAG_SMALL, header};
+
+const BOXED: i32 = 2;
+const FLOAT_WORDS: i32 = 2;
+const X0: Xmm = Xmm(0);
+const X1: Xmm = Xmm(1);
+
+/// Jumps where `r` is no boxed term, and where it is one that is no float. R11 is used.
+fn float(a: &mut Asm, r: Reg, v: Xmm, no_pointer: Label, other: Label) {
+    a.lea(R11, at(r, -BOXED));
+    a.test8_i(R11, 3);
+    a.jcc(Cond::Ne, no_pointer);
+    a.load32(R11, at(r, -BOXED));
+    a.alu_i(Width::D, Alu::And, R11, 0x3F);
+    a.alu_i(Width::D, Alu::Cmp, R11, (Subtag::Float as i32) << 2);
+    a.jcc(Cond::Ne, other);
+    a.movsd_load(v, at(r, 8 - BOXED));
+}
+
+/// `R10 op RCX` as a float, of which at least one is a float, or for `/` of any. RCX is the result, made at the top of the heap; 0:
+/// the operands are others, the result is none, or there is no room.
+pub(crate) fn operation(a: &mut Asm, op: Sse) -> Label {
+    let (first, second, both) = (a.label(), a.label(), a.label());
+    let (left, right, fail) = (a.label(), a.label(), a.label());
+    a.align(16);
+    let start = a.here_label();
+    a.bind(first);
+    float(a, R10, X0, left, fail);
+    float(a, RCX, X1, right, fail);
+    a.bind(both);
+    a.sse_op(op, X0, X1);
+    // All bits of the exponent: infinite, or no number.
+    a.movq_from(R11, X0);
+    a.shift_i(Width::Q, Shift::Shr, R11, 52);
+    a.invert(R11);
+    a.test32_i(R11, 0x7FF);
+    a.jcc(Cond::E, fail);
+    a.lea(R11, at(HP, FLOAT_WORDS * 8));
+    a.alu(Width::Q, Alu::Cmp, R11, E);
+    a.jcc(Cond::A, fail);
+    a.store_i(at(HP, 0), header(Subtag::Float, 1) as i32);
+    a.movsd_store(at(HP, 8), X0);
+    a.lea(RCX, at(HP, BOXED));
+    a.mov(HP, R11);
+    a.ret();
+    a.bind(left);
+    if_not_small(a, R10, fail);
+    a.mov(R11, R10);
+    a.shift_i(Width::Q, Shift::Sar, R11, 4);
+    a.cvtsi2sd(X0, R11);
+    a.bind(second);
+    // Two small integers are no float's business, but for their quotient.
+    float(a, RCX, X1, if op == Sse::Div { right } else { fail }, fail);
+    a.jmp(both);
+    a.bind(right);
+    if_not_small(a, RCX, fail);
+    a.shift_i(Width::Q, Shift::Sar, RCX, 4);
+    a.cvtsi2sd(X1, RCX);
+    a.jmp(both);
+    a.bind(fail);
+    a.alu(Width::D, Alu::Xor, RCX, RCX);
+    a.ret();
+    start
+}
+
+fn if_not_small(a: &mut Asm, r: Reg, to: Label) {
+    const { assert!(TAG_SMALL == 15) }
+    a.lea(R11, at(r, 1));
+    a.test8_i(R11, 15);
+    a.jcc(Cond::Ne, to);
+}
+
+/// Whether `R10 < RCX`, in RCX, as the helper `less` says it, which R11 is the address of: two floats here, or one and an integer that is a
+/// float without loss. R12 is used.
+pub(crate) fn less(a: &mut Asm, helper: Label) -> Label {
+    let (both, second) = (a.label(), a.label());
+    let (left, right) = (a.label(), a.label());
+    a.align(16);
+    let start = a.here_label();
+    // R11 is kept for the helper.
+    a.mov(R12, R11);
+    let other = a.label();
+    float(a, R10, X0, left, other);
+    float(a, RCX, X1, right, other);
+    a.bind(both);
+    a.mov_i(RCX, 1);
+    a.ucomisd(X1, X0);
+    let is = a.label();
+    a.jcc(Cond::A, is);
+    a.mov_i(RCX, 0);
+    a.bind(is);
+    a.ret();
+    a.bind(left);
+    exact(a, R10, X0, other);
+    a.bind(second);
+    float(a, RCX, X1, other, other);
+    a.jmp(both);
+    a.bind(right);
+    exact(a, RCX, X1, other);
+    a.jmp(both);
+    a.bind(other);
+    a.mov(R11, R12);
+    a.jmp(helper);
+    start
+}
+
+/// The small integer in `r` as a float, where it has at most 53 bits.
+fn exact(a: &mut Asm, r: Reg, v: Xmm, other: Label) {
+    if_not_small(a, r, other);
+    a.mov(R11, r);
+    a.shift_i(Width::Q, Shift::Shl, R11, 7);
+    a.shift_i(Width::Q, Shift::Sar, R11, 7);
+    a.alu(Width::Q, Alu::Cmp, R11, r);
+    a.jcc(Cond::Ne, other);
+    a.shift_i(Width::Q, Shift::Sar, R11, 4);
+    a.cvtsi2sd(v, R11);
+}

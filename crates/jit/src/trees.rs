@@ -1,0 +1,107 @@
+//! The stub that looks an immediate key up in a large map: `purlin_term::map::get` with nothing stored on the way to it, so that the
+//! processor comes early to the next one that has to wait for memory.
+
+use crate::asm::*;
+use purlin_isa::release::WIDE_HASHES;
+use purlin_term::Term;
+use purlin_term::hash::{FINAL_FACTORS, FINAL_SHIFT};
+use purlin_term::layout::{MAP_BITMAP_SHIFT, MAP_LEVELS};
+use purlin_term::release;
+use purlin_term::word::{Subtag, TAG_LIST};
+
+const BOXED: i32 = 2;
+
+/// R12 is a term that is no small map, R10 an immediate; `pure` is the stub that calls a helper, `helper` the one that stands for all of it.
+/// RCX is the value, or no value; R11 is used.
+pub(crate) fn look_up(a: &mut Asm, pure: Label, helper: u64) -> Label {
+    a.align(16);
+    let start = a.here_label();
+    let general = a.label();
+    if release::has(WIDE_HASHES) && counts_bits() {
+        walk(a, general);
+    }
+    a.bind(general);
+    a.push(R12);
+    a.mov(RCX, R10);
+    a.mov(R10, R12);
+    a.mov_i(R11, helper);
+    a.call(pure);
+    a.pop(R12);
+    a.ret();
+    start
+}
+
+#[cfg(target_arch = "x86_64")]
+fn counts_bits() -> bool {
+    std::is_x86_feature_detected!("popcnt")
+}
+#[cfg(not(target_arch = "x86_64"))]
+fn counts_bits() -> bool {
+    false
+}
+
+fn walk(a: &mut Asm, general: Label) {
+    let (none, out, leaf) = (a.label(), a.label(), a.label());
+    let hash = RDX;
+    a.push(RAX);
+    a.push(RDX);
+    a.lea(RCX, at(R12, -BOXED));
+    a.test8_i(RCX, 3);
+    a.jcc(Cond::Ne, none);
+    a.load(R11, at(R12, -BOXED));
+    a.mov32(RCX, R11);
+    a.alu_i(Width::D, Alu::And, RCX, 0x3F);
+    a.alu_i(Width::D, Alu::Cmp, RCX, (Subtag::Map as i32) << 2);
+    a.jcc(Cond::Ne, none);
+    // The hash: 32 bits, of which each level takes four, below a bit that is alone when all are used up.
+    a.mov(hash, R10);
+    for n in 0..3 {
+        a.mov(RAX, hash);
+        a.shift_i(Width::Q, Shift::Shr, RAX, FINAL_SHIFT as u8);
+        a.alu(Width::Q, Alu::Xor, hash, RAX);
+        if let Some(&f) = FINAL_FACTORS.get(n) {
+            a.mov_i(RAX, f);
+            a.imul(hash, RAX);
+        }
+    }
+    a.mov32(hash, hash);
+    a.mov_i(RAX, 1 << (4 * MAP_LEVELS));
+    a.alu(Width::Q, Alu::Or, hash, RAX);
+    // RAX: the bitmap. R11: eight bytes less than the children are behind what a boxed term points at.
+    a.mov(RAX, R11);
+    a.shift_i(Width::Q, Shift::Shr, RAX, MAP_BITMAP_SHIFT as u8);
+    a.lea(R11, at(R12, 8));
+    let more = a.here_label();
+    // The child's bit becomes the sign, then those below it are all that is left.
+    a.mov32(RCX, hash);
+    a.alu_i(Width::D, Alu::And, RCX, 15);
+    a.alu_i(Width::D, Alu::Xor, RCX, 63);
+    a.shift_cl(Width::Q, Shift::Shl, RAX);
+    a.jcc(Cond::Ns, none);
+    a.alu(Width::Q, Alu::Add, RAX, RAX);
+    a.popcnt(RAX, RAX);
+    a.load(R11, indexed(R11, RAX, 8, 8 - BOXED));
+    const { assert!(TAG_LIST == 1) }
+    a.test8_i(R11, TAG_LIST as u8);
+    a.jcc(Cond::Ne, leaf);
+    a.load(RAX, at(R11, -BOXED));
+    a.shift_i(Width::Q, Shift::Shr, RAX, MAP_BITMAP_SHIFT as u8);
+    a.shift_i(Width::Q, Shift::Shr, hash, 4);
+    a.alu_i(Width::Q, Alu::Cmp, hash, 1);
+    a.jcc(Cond::Ne, more);
+    // Keys whose first hashes are the same.
+    a.pop(RDX);
+    a.pop(RAX);
+    a.jmp(general);
+    a.bind(leaf);
+    a.alu_m(Width::Q, Alu::Cmp, R10, at(R11, -(TAG_LIST as i32)));
+    a.jcc(Cond::Ne, none);
+    a.load(RCX, at(R11, 8 - TAG_LIST as i32));
+    a.jmp(out);
+    a.bind(none);
+    a.mov_i(RCX, Term::NON_VALUE.raw());
+    a.bind(out);
+    a.pop(RDX);
+    a.pop(RAX);
+    a.ret();
+}
