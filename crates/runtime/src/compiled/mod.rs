@@ -39,6 +39,7 @@ use std::time::Instant;
 const LIMIT: usize = 32 << 20;
 /// Functions that are compiled with one that calls them, each time that it is found running.
 const CALLEES: usize = 16;
+
 /// The machine code of a function.
 struct Object {
     at: usize,
