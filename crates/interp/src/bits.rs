@@ -10,7 +10,7 @@
 //! context each time, and never keeps it behind a collection. Ops whose rows say `collects` do so last, with the result as a root.
 
 use super::handler::{again, go, go_on, op, outlined};
-use super::operands::{Dst, Reg, Src, set_source};
+use super::operands::{Dst, Reg, Source, Src, set_source};
 use super::room::{collect_after, collect_for};
 use super::{exc, instr};
 use crate::cx::Cx;
@@ -640,22 +640,21 @@ unsafe fn extract(cx: &mut Cx, orig: Term, pos: usize, n: usize) -> Term {
     }
     t
 }
-/// Bits of a part of what is left, where the size may be the atom `all`.
+/// Bits of a part of what is left, where the size may be the atom `all`: in the code, not in a register.
 ///
 /// # Safety
 /// `c` is a context in hand.
-unsafe fn part_bits(c: &Ctx, size: Term, unit: usize) -> Option<usize> {
-    if size == am::ALL {
+unsafe fn part_bits(cx: &mut Cx, c: &Ctx, size: Source, unit: usize) -> Option<usize> {
+    if size.is(am::ALL) {
         return Some(c.left()).filter(|n| unit <= 1 || n % unit == 0);
     }
-    size_bits(size, unit).filter(|&n| n <= c.left())
+    size_bits(size.value(cx), unit).filter(|&n| n <= c.left())
 }
 /// A part of the bit string, or all that is left. May collect likewise.
 unsafe fn get_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsGetInteger::at(pc);
     let c = Ctx::of(op.context().value(cx));
-    let size = op.size().value(cx);
-    let Some(n) = part_bits(&c, size, op.unit()) else {
+    let Some(n) = part_bits(cx, &c, op.size(), op.unit()) else {
         return op.fail().to();
     };
     let t = extract(cx, c.original(), c.pos(), n);
@@ -665,8 +664,7 @@ unsafe fn get_binary(cx: &mut Cx, pc: *const u64) -> *const u64 {
 unsafe fn skip_bits(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::BsSkipBits::at(pc);
     let c = Ctx::of(op.context().value(cx));
-    let size = op.size().value(cx);
-    match part_bits(&c, size, op.unit()) {
+    match part_bits(cx, &c, op.size(), op.unit()) {
         Some(n) => {
             c.set_pos(c.pos() + n);
             op.next()

@@ -185,6 +185,10 @@ impl Source {
     pub fn also(self) -> Also {
         Also::dst(codec::source::as_dest(self.0))
     }
+    /// Whether it is that constant.
+    pub(crate) fn is(self, t: Term) -> bool {
+        codec::Value::of_source(self.0) == codec::Value::C(t.raw())
+    }
     /// The number of the X register that it is.
     pub(crate) fn x_register(self) -> Option<usize> {
         match codec::Value::of_source(self.0) {

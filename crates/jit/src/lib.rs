@@ -19,6 +19,7 @@ pub mod asm;
 pub mod chaos;
 pub mod decode;
 mod numbers;
+mod parts;
 pub mod quick;
 pub mod stubs;
 mod trees;
@@ -41,6 +42,8 @@ pub struct Stubs {
     /// See `numbers.rs`: `+`, `-`, `*` and `/` of floats, `<`.
     pub floats: [u64; 4],
     pub less: u64,
+    /// See `parts.rs`.
+    pub part: u64,
     /// See `trees.rs`.
     pub tree: u64,
     /// Where a function goes on that has returned to a frame without a machine call.
@@ -52,8 +55,8 @@ pub struct Stubs {
     pub bif: [u64; BIF_STUBS],
 }
 
-/// Numbers of arguments for which there is a stub that calls a fun.
-pub const FUN_STUBS: usize = 6;
+/// Numbers of arguments, from none on, for which there is a stub that calls a fun.
+pub const FUN_STUBS: usize = 13;
 
 /// As many, from none on, as store a different number of arguments for a native.
 pub const BIF_STUBS: usize = stubs::X_REGS.len() + 1;

@@ -10,7 +10,7 @@
 //! The first four are saved by any function that follows the C calling convention of the system (System V).
 
 use crate::asm::*;
-use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs, numbers, trees};
+use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs, numbers, parts, trees};
 use purlin_term::layout::MATCH_CONTEXT_WORDS;
 use purlin_term::word::{Subtag, header};
 
@@ -260,7 +260,7 @@ pub fn make(
             a.load(r, at(R10, ENV + i * 8));
         }
         // The rest goes from the last to the first.
-        let first = (X_REGS.len() - n) as i32;
+        let first = X_REGS.len().saturating_sub(n) as i32;
         let more = a.here_label();
         a.alu_i(Width::D, Alu::Cmp, R12, first);
         a.jcc(Cond::E, done);
@@ -303,6 +303,7 @@ pub fn make(
 
     let floats = [Sse::Add, Sse::Sub, Sse::Mul, Sse::Div].map(|op| numbers::operation(&mut a, op));
     let less = numbers::less(&mut a, pure);
+    let part = parts::part(&mut a);
     let tree = trees::look_up(&mut a, pure, helpers.map_get);
 
     let of = |a: &Asm, l| a.offset(l).map(|o| base + u64::from(o));
@@ -320,6 +321,7 @@ pub fn make(
     }
     s.less = of(&a, less)?;
     s.tree = of(&a, tree)?;
+    s.part = of(&a, part)?;
     for (n, l) in bif_labels.into_iter().enumerate() {
         s.bif[n] = of(&a, l)?;
     }

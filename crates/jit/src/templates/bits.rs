@@ -1,6 +1,8 @@
 //! Matching of bit strings.
 
 use super::*;
+use purlin_isa::bits::flags::{LITTLE, NATIVE, SIGNED};
+use purlin_term::am;
 
 impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn get_byte(&mut self, i: &Instruction) {
@@ -225,7 +227,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::A, to);
         self.a.store(boxed(c, CTX_POS), R11);
     }
-    /// Commands that make no term but small integers; an op with others is a step.
+    /// Commands that make small integers and bit strings; an op with others is a step.
     pub(super) fn bs_match(&mut self, i: &Instruction) {
         let a = i.args();
         let list = self.list(i);
@@ -233,20 +235,28 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.step(i);
         };
         let context = a[1];
-        let clash = commands
+        let written = commands.iter().rev().map(|c| match *c {
+            Command::Integer(_, _, d) | Command::Bits(_, d) | Command::Tail(d) => Some(d),
+            _ => None,
+        });
+        // The last command may write to the context's register; no other.
+        let clash = written.skip(1).any(|d| d == Some(context));
+        let makes = commands
             .iter()
-            .any(|c| matches!(c, Command::Integer(_, d) if *d == context));
-        if clash || matches!(context, Arg::C(_)) {
+            .any(|c| matches!(c, Command::Bits(..) | Command::Tail(_)));
+        if clash || matches!(context, Arg::C(_)) || makes && self.env.stressed {
             return self.step(i);
         }
         let to = self.to(a[0]);
         let other = self.step_aside();
         let c = self.get(context, R10);
-        // R12 is the position; it is written when all has matched.
+        // R12 is the position; it is written when all has matched. What was made until then is garbage where something fails.
         self.a.load(R12, boxed(c, CTX_POS));
+        let mut stored = false;
+        let last = commands.len() - 1;
         // Bits that are known to be left.
         let mut sure = 0;
-        for command in commands {
+        for (k, &command) in commands.iter().enumerate() {
             match command {
                 Command::AtLeast(bits, unit) => {
                     self.a.load(R11, boxed(c, CTX_END));
@@ -265,14 +275,48 @@ impl<'a, 'e> Gen<'a, 'e> {
                     self.a.jcc(Cond::Ne, to);
                     sure = bits;
                 }
-                Command::Integer(bits, dst) => {
+                Command::Integer(bits, flags, dst) => {
                     self.enough(c, bits, &mut sure, to);
                     self.read_bits(c, bits, other);
-                    self.a.shift_i(Q, Shr, R11, (64 - bits) as u8);
+                    let unused = (64 - bits) as u8;
+                    if flags & LITTLE != 0 {
+                        self.a.shift_i(Q, Shr, R11, unused);
+                        self.a.shift_i(Q, Shl, R11, unused);
+                        self.a.bswap(Q, R11);
+                        self.a.shift_i(Q, Shl, R11, unused);
+                    }
+                    let signed = flags & SIGNED != 0;
+                    self.a
+                        .shift_i(Q, if signed { Sar } else { Shr }, R11, unused);
                     self.a.shift_i(Q, Shl, R11, 4);
                     self.a.alu_i(Q, Or, R11, TAG_SMALL as i32);
-                    self.put(dst, R11);
                     self.a.alu_i(Q, Add, R12, bits as i32);
+                    if k == last {
+                        stored = true;
+                        self.a.store(boxed(c, CTX_POS), R12);
+                    }
+                    self.put(dst, R11);
+                }
+                Command::Bits(bits, dst) => {
+                    self.enough(c, bits, &mut sure, to);
+                    self.a.mov_i(RCX, bits);
+                    self.part_at(c, other);
+                    self.a.alu_i(Q, Add, R12, bits as i32);
+                    if k == last {
+                        stored = true;
+                        self.a.store(boxed(c, CTX_POS), R12);
+                    }
+                    self.put(dst, RCX);
+                }
+                Command::Tail(dst) => {
+                    self.a.load(RCX, boxed(c, CTX_END));
+                    self.a.alu(Q, Sub, RCX, R12);
+                    self.part_at(c, other);
+                    if k == last {
+                        stored = true;
+                        self.a.store(boxed(c, CTX_POS), R12);
+                    }
+                    self.put(dst, RCX);
                 }
                 Command::Skip(bits) => {
                     self.enough(c, bits, &mut sure, to);
@@ -289,7 +333,89 @@ impl<'a, 'e> Gen<'a, 'e> {
                 }
             }
         }
+        if !stored {
+            self.a.store(boxed(c, CTX_POS), R12);
+        }
+    }
+    /// RCX: the bit string of as many bits as RCX says, at bit R12 of the context in `c`, which is R10 or lasts. R11 is used.
+    fn part_at(&mut self, c: Reg, other: Label) {
+        self.a.mov(R10, c);
+        self.a.mov(R11, R12);
+        let stub = self.env.stubs.part;
+        self.a.call_abs(stub);
+        self.a.test(D, RCX, RCX);
+        self.a.jcc(Cond::E, other);
+    }
+    /// All that is left. The context stays where it is.
+    pub(super) fn get_tail(&mut self, i: &Instruction) {
+        let a = i.args();
+        if matches!(a[0], Arg::C(_)) || self.env.stressed {
+            return self.step(i);
+        }
+        let other = self.step_aside();
+        let c = self.get(a[0], R10);
+        self.a.load(R12, boxed(c, CTX_POS));
+        self.a.load(RCX, boxed(c, CTX_END));
+        self.a.alu(Q, Sub, RCX, R12);
+        self.part_at(c, other);
+        self.put(a[1], RCX);
+    }
+    /// A part whose size is in a register or in the code, or all that is left.
+    pub(super) fn get_binary(&mut self, i: &Instruction) {
+        let a = i.args();
+        let unit = a[3].n();
+        let constant = Self::small(a[2])
+            .map(|n| n as u64)
+            .and_then(|n| n.checked_mul(unit));
+        let all = a[2] == Arg::C(am::ALL.raw());
+        let fits = match a[2] {
+            Arg::C(_) if all => unit.is_power_of_two() && unit <= 128,
+            Arg::C(_) => constant.is_some_and(|n| n < 1 << 28),
+            _ => unit <= 256,
+        };
+        if !fits || matches!(a[1], Arg::C(_)) || self.env.stressed {
+            return self.step(i);
+        }
+        let to = self.to(a[0]);
+        let other = self.step_aside();
+        let c = self.get(a[1], R10);
+        if all {
+            self.a.load(RCX, boxed(c, CTX_END));
+            self.a.alu_m(Q, Sub, RCX, boxed(c, CTX_POS));
+            if unit > 1 {
+                self.a.test32_i(RCX, unit as u32 - 1);
+                self.a.jcc(Cond::Ne, to);
+            }
+            self.a.mov(R11, RCX);
+        } else if let Some(n) = constant {
+            self.a.mov_i(R11, n);
+        } else {
+            let n = self.get(a[2], R12);
+            self.if_not_small(n, other);
+            self.a.mov(R11, n);
+            self.a.shift_i(Q, Sar, R11, 4);
+            self.a.jcc(Cond::S, to);
+            self.a.imul_i(R11, R11, unit as i32);
+            self.a.jcc(Cond::O, to);
+        }
+        // R11: how many. RCX: where they end.
+        self.a.load(R12, boxed(c, CTX_POS));
+        self.a.mov(RCX, R12);
+        self.a.alu(Q, Add, RCX, R11);
+        self.a.jcc(Cond::O, to);
+        self.a.alu_m(Q, Cmp, RCX, boxed(c, CTX_END));
+        self.a.jcc(Cond::A, to);
+        self.a.push(RCX);
+        self.a.mov(RCX, R11);
+        self.a.mov(R10, c);
+        self.a.mov(R11, R12);
+        let stub = self.env.stubs.part;
+        self.a.call_abs(stub);
+        self.a.pop(R12);
+        self.a.test(D, RCX, RCX);
+        self.a.jcc(Cond::E, other);
         self.a.store(boxed(c, CTX_POS), R12);
+        self.put(a[5], RCX);
     }
     /// So many bits are left, or to the label.
     pub(super) fn enough(&mut self, c: Reg, bits: u64, sure: &mut u64, to: Label) {
@@ -309,8 +435,10 @@ impl<'a, 'e> Gen<'a, 'e> {
 enum Command {
     AtLeast(u64, u64),
     Exactly(u64),
-    /// Without a sign, big-endian, at most 56 bits.
-    Integer(u64, Arg),
+    /// At most 56 bits; flags.
+    Integer(u64, u64, Arg),
+    Bits(u64, Arg),
+    Tail(Arg),
     Skip(u64),
     /// Likewise.
     Equals(u64, u64),
@@ -328,7 +456,18 @@ impl Command {
                 // Numbers of commands, as `bs_match` has them.
                 0 => (Command::AtLeast(word(k + 1)?, word(k + 2)?.max(1)), 3),
                 1 => (Command::Exactly(word(k + 1)?), 2),
-                2 if word(k + 2)? == 0 => (Command::Integer(word(k + 3)?, source(word(k + 4)?)), 5),
+                2 => {
+                    let (flags, bits) = (word(k + 2)?, word(k + 3)?);
+                    // The native order is the little one here; bits that are no whole bytes have another order.
+                    let flags = match flags & (LITTLE | NATIVE) {
+                        0 => flags & SIGNED,
+                        _ if bits % 8 == 0 => flags & SIGNED | LITTLE,
+                        _ => return None,
+                    };
+                    (Command::Integer(bits, flags, source(word(k + 4)?)), 5)
+                }
+                3 => (Command::Bits(word(k + 3)?, source(word(k + 4)?)), 5),
+                5 => (Command::Tail(source(word(k + 3)?)), 4),
                 4 => (Command::Skip(word(k + 1)?), 2),
                 6 if is_small_word(word(k + 2)?) => {
                     let v = (word(k + 2)? as i64) >> 4;
@@ -339,7 +478,9 @@ impl Command {
             let fits = match c {
                 Command::AtLeast(b, u) => b < LARGEST && u <= 256 && u.is_power_of_two(),
                 Command::Exactly(b) | Command::Skip(b) => b < LARGEST,
-                Command::Integer(b, _) => (1..=56).contains(&b),
+                Command::Bits(b, _) => b < LARGEST,
+                Command::Tail(_) => true,
+                Command::Integer(b, ..) => (1..=56).contains(&b),
                 Command::Equals(b, v) => (1..=56).contains(&b) && v >> b == 0,
             };
             if !fits {

@@ -385,6 +385,8 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.a.test32_i(R11, a[2].n() as u32 - 1);
                 self.a.jcc(Cond::Ne, to);
             }
+            Op::BsGetTail => self.get_tail(i),
+            Op::BsGetBinary => self.get_binary(i),
             Op::BsGetUtf | Op::BsSkipUtf => self.get_utf(i),
             Op::BsMatch => self.bs_match(i),
             Op::BsCreateBin => self.create_bin(i),

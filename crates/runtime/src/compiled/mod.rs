@@ -88,7 +88,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
             return;
         }
     };
-    const STUBS: usize = 4096;
+    const STUBS: usize = 8192;
     let Some(at) = memory.allocate(STUBS) else {
         return;
     };

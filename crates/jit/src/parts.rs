@@ -1,0 +1,114 @@
+//! The stub that makes a bit string of a part of one that is matched: a copy of few whole bytes, else a reference.
+
+use crate::asm::*;
+use crate::stubs::{E, HP};
+use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, SUB_BIN_WORDS, heap_bin_limit};
+use purlin_term::word::{Subtag, header};
+
+const BOXED: i32 = 2;
+/// Words of a match context behind its header.
+const ORIGINAL: i32 = 1;
+const BASE: i32 = 2;
+
+/// R10 is a match context, R11 where the part begins, RCX how many bits it has: all in bits, and it is within the original. RCX is the
+/// term; 0: there is no room, or what is to be copied begins within a byte. R11 is used.
+pub(crate) fn part(a: &mut Asm) -> Label {
+    const { assert!(HEAP_BIN_HEAD_WORDS == 2) }
+    let limit = heap_bin_limit();
+    let (reference, short, tiny) = (a.label(), a.label(), a.label());
+    let (made, fail, out) = (a.label(), a.label(), a.label());
+    let data = HEAP_BIN_HEAD_WORDS as i32 * 8;
+    a.align(16);
+    let start = a.here_label();
+    a.push(RAX);
+    a.push(RDX);
+    let most = SUB_BIN_WORDS.max(HEAP_BIN_HEAD_WORDS + limit.div_ceil(8));
+    a.lea(RAX, at(HP, most as i32 * 8));
+    a.alu(Width::Q, Alu::Cmp, RAX, E);
+    a.jcc(Cond::A, fail);
+    a.test8_i(RCX, 7);
+    a.jcc(Cond::Ne, reference);
+    a.alu_i(Width::Q, Alu::Cmp, RCX, limit as i32 * 8);
+    a.jcc(Cond::A, reference);
+    a.test8_i(R11, 7);
+    a.jcc(Cond::Ne, fail);
+    // RCX: bytes. RDX: words behind the header. R11: where they are.
+    a.shift_i(Width::Q, Shift::Shr, RCX, 3);
+    a.shift_i(Width::Q, Shift::Shr, R11, 3);
+    a.alu_m(Width::Q, Alu::Add, R11, at(R10, BASE * 8 - BOXED));
+    a.lea(RDX, at(RCX, 15));
+    a.shift_i(Width::Q, Shift::Shr, RDX, 3);
+    a.mov(RAX, RDX);
+    a.shift_i(Width::Q, Shift::Shl, RAX, 6);
+    a.alu_i(Width::Q, Alu::Or, RAX, header(Subtag::HeapBin, 0) as i32);
+    a.store(at(HP, 0), RAX);
+    // The rest of the last word is 0.
+    a.store_i(indexed(HP, RDX, 8, 0), 0);
+    a.store(at(HP, 8), RCX);
+    a.alu_i(Width::Q, Alu::Cmp, RCX, 8);
+    a.jcc(Cond::B, short);
+    // Eight at a time from the last one on; the first eight may be written twice. Nothing beside the part is read.
+    let more = a.here_label();
+    a.load(RAX, indexed(R11, RCX, 1, -8));
+    a.store(indexed(HP, RCX, 1, data - 8), RAX);
+    a.alu_i(Width::Q, Alu::Sub, RCX, 8);
+    a.alu_i(Width::Q, Alu::Cmp, RCX, 8);
+    a.jcc(Cond::Ae, more);
+    a.load(RAX, at(R11, 0));
+    a.store(at(HP, data), RAX);
+    a.bind(made);
+    a.lea(RCX, at(HP, BOXED));
+    a.lea(HP, indexed(HP, RDX, 8, 8));
+    a.bind(out);
+    a.pop(RDX);
+    a.pop(RAX);
+    a.ret();
+    // Up to seven: a word of them.
+    a.bind(short);
+    a.test(Width::D, RCX, RCX);
+    a.jcc(Cond::E, made);
+    a.alu_i(Width::D, Alu::Cmp, RCX, 4);
+    a.jcc(Cond::B, tiny);
+    a.load32(RAX, indexed(R11, RCX, 1, -4));
+    a.load32(R11, at(R11, 0));
+    a.alu_i(Width::D, Alu::Sub, RCX, 4);
+    a.shift_i(Width::D, Shift::Shl, RCX, 3);
+    a.shift_cl(Width::Q, Shift::Shl, RAX);
+    a.alu(Width::Q, Alu::Or, RAX, R11);
+    a.store(at(HP, data), RAX);
+    a.jmp(made);
+    a.bind(tiny);
+    a.alu(Width::D, Alu::Xor, RAX, RAX);
+    let more = a.here_label();
+    a.shift_i(Width::D, Shift::Shl, RAX, 8);
+    a.load8(RDX, indexed(R11, RCX, 1, -1));
+    a.alu(Width::D, Alu::Or, RAX, RDX);
+    a.dec(RCX);
+    a.jcc(Cond::Ne, more);
+    a.store(at(HP, data), RAX);
+    a.mov_i(RDX, 2);
+    a.jmp(made);
+    a.bind(reference);
+    a.store_i(at(HP, 0), header(Subtag::SubBin, SUB_BIN_WORDS - 1) as i32);
+    a.mov(RAX, RCX);
+    a.shift_i(Width::Q, Shift::Shr, RAX, 3);
+    a.store(at(HP, 8), RAX);
+    a.mov(RAX, R11);
+    a.shift_i(Width::Q, Shift::Shr, RAX, 3);
+    a.store(at(HP, 16), RAX);
+    // Bits behind the last byte and before the first.
+    a.alu_i(Width::D, Alu::And, RCX, 7);
+    a.alu_i(Width::D, Alu::And, R11, 7);
+    a.shift_i(Width::D, Shift::Shl, R11, 8);
+    a.alu(Width::D, Alu::Or, RCX, R11);
+    a.store(at(HP, 24), RCX);
+    a.load(RAX, at(R10, ORIGINAL * 8 - BOXED));
+    a.store(at(HP, 32), RAX);
+    a.lea(RCX, at(HP, BOXED));
+    a.alu_i(Width::Q, Alu::Add, HP, SUB_BIN_WORDS as i32 * 8);
+    a.jmp(out);
+    a.bind(fail);
+    a.alu(Width::D, Alu::Xor, RCX, RCX);
+    a.jmp(out);
+    start
+}
