@@ -103,19 +103,19 @@ pub(crate) fn start(o: &EmulatorOptions) {
             return;
         }
     };
-    const STUBS: usize = 8192;
-    let Some(at) = memory.allocate(STUBS) else {
+    let helpers = engine::helpers();
+    let make = |at: u64| {
+        let (fields, exits, targets) = (&engine::FIELDS, engine::EXITS, engine::TARGETS);
+        purlin_jit::stubs::make(at, fields, &helpers, exits, targets)
+    };
+    // They take as many bytes wherever they stand.
+    let Some(size) = make(0).map(|m| m.0.len()) else {
         return;
     };
-    let helpers = engine::helpers();
-    let made = purlin_jit::stubs::make(
-        at as u64,
-        &engine::FIELDS,
-        &helpers,
-        engine::EXITS,
-        engine::TARGETS,
-    );
-    let Some((bytes, stubs)) = made.filter(|m| m.0.len() <= STUBS) else {
+    let Some(at) = memory.allocate(size) else {
+        return;
+    };
+    let Some((bytes, stubs)) = make(at as u64) else {
         return;
     };
     if !memory.write(at, &bytes) {

@@ -58,13 +58,15 @@ pub fn native_functions(
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         return Ok(None);
     }
-    let made = purlin_jit::stubs::make(STUBS_AT, &engine::FIELDS, engine::EXITS, engine::TARGETS);
+    let helpers = engine::helpers();
+    let (fields, exits, targets) = (&engine::FIELDS, engine::EXITS, engine::TARGETS);
+    let made = purlin_jit::stubs::make(STUBS_AT, fields, &helpers, exits, targets);
     let Some((_, stubs)) = made else {
         return Ok(None);
     };
     fun::set_uncompiled(stubs.local as u32);
     let m = code::prepared_module(bytes)?;
-    let (steps, helpers) = (engine::steps(), engine::helpers());
+    let steps = engine::steps();
     let env = env(helpers, stubs, &steps, false);
     let mut symbols: Vec<Symbol> = Vec::new();
     let mut name = |address, name: String| symbols.push(Symbol { address, name });
