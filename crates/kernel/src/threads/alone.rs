@@ -22,8 +22,7 @@ const OUTSIDE_MS: i32 = 2;
 /// Nanoseconds in a tick of the timers.
 const NS_PER_TICK: i64 = 1_000_000;
 
-/// Tells the chooser who has become ready.
-pub(crate) fn collect() {
+fn collect() {
     let some = std::iter::from_fn(|| QUEUES.next(0, None)).map(|c| (c, false));
     let dirty = std::iter::from_fn(|| {
         DIRTY_IO
