@@ -77,7 +77,7 @@ fn perf_shows_which_erlang_function_runs() {
     fs::remove_dir_all(&dir).expect("removes");
     assert!(fib > 5, "{fib} samples in machine code");
     assert!(
-        shown[0] > 0.02 && shown[1] > 0.02,
+        shown[0] > 0.02 && shown[1] > 0.005,
         "fib, encode, any: {shown:?}"
     );
     assert!(shown[2] > 0.8, "fib, encode, any: {shown:?}");

@@ -36,7 +36,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             // The result is written before anything is collected: the register may be among those that are live then.
             let result = match dst {
                 Arg::X(x) => u64::from(x) + 1,
-                Arg::Y(y) => u64::from(y) + 1 | RESULT_IN_FRAME,
+                Arg::Y(y) => (u64::from(y) + 1) | RESULT_IN_FRAME,
                 _ => 0,
             };
             g.a.mov_i(R12, n | live << 8 | result << 32);
