@@ -8,7 +8,7 @@
 main() ->
     Kinds = [throw, error, exit, badarith, badmatch, case_clause, if_clause, function_clause, try_clause, badfun, badarity, undef, badarg, badmap,
              badkey, float, bits, none],
-    [io:format("~p ~p~n", [K, rounds(K, 100)]) || K <- Kinds],
+    [io:format("~p ~p~n", [K, rounds(K, 30)]) || K <- Kinds],
     io:format("~p~n", [lists:sum([try deep(50) catch throw:{found, X} -> X end || _ <- lists:seq(1, 200)])]),
     io:format("~p~n", [again(20)]).
 
