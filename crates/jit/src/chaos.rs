@@ -8,7 +8,7 @@
 //! what no term is, so that code which reads it there, or leaves without storing it, is found.
 
 use crate::asm::*;
-use crate::stubs::CX;
+use crate::registers::CX;
 
 /// Jumps where the instruction that begins is to be left.
 pub(crate) fn leaves(a: &mut Asm, stub: u64, out: Label) {

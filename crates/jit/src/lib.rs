@@ -21,6 +21,7 @@ pub mod decode;
 mod numbers;
 mod parts;
 pub mod quick;
+mod registers;
 pub mod stubs;
 mod trees;
 
@@ -59,7 +60,7 @@ pub struct Stubs {
 pub const FUN_STUBS: usize = 13;
 
 /// As many, from none on, as store a different number of arguments for a native.
-pub const BIF_STUBS: usize = stubs::X_REGS.len() + 1;
+pub const BIF_STUBS: usize = registers::X_REGS.len() + 1;
 
 /// A native that has a template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 //! They take R10 and RCX, and keep R10 and R12. Other numbers, and results that are none, are left to whoever calls them.
 
 use crate::asm::*;
-use crate::stubs::{E, HP};
+use crate::registers::{E, HP};
 use purlin_term::word::{Subtag, TAG_SMALL, header};
 
 const BOXED: i32 = 2;

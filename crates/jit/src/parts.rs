@@ -1,7 +1,7 @@
 //! The stub that makes a bit string of a part of one that is matched: a copy of few whole bytes, else a reference.
 
 use crate::asm::*;
-use crate::stubs::{E, HP};
+use crate::registers::{E, HP};
 use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, SUB_BIN_WORDS, heap_bin_limit};
 use purlin_term::word::{Subtag, header};
 

@@ -14,7 +14,8 @@ use crate::asm::Shift::{Sar, Shl, Shr};
 use crate::asm::Width::{D, Q};
 use crate::asm::*;
 use crate::decode::{Arg, Instruction, decode, parts, source};
-use crate::stubs::{CX, E, HP, INNER, REDS, X_REGS};
+use crate::registers::{CX, E, HP, REDS, X_REGS};
+use crate::stubs::INNER;
 use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
 use purlin_isa::ops::Op;
 

@@ -1,29 +1,11 @@
 //! Stubs: the few pieces of machine code that all compiled functions share, by which code is entered and left.
-//!
-//! # Registers
-//! ```text
-//! rbx  context                       rax rdx rsi rdi r8 r9   X0 to X5
-//! r13  top of the Erlang stack (E)   rcx r10 r11 r12         scratch; r12 lasts over a call of a helper
-//! r15  top of the heap (HP)          xmm0 to xmm15           scratch
-//! r14  reductions                    rbp                     not ours: whoever looks at frames goes on to see them
-//! ```
-//! The first four are saved by any function that follows the C calling convention of the system (System V).
+//! Registers are those of `registers.rs`.
 
 use crate::asm::*;
+use crate::registers::{CX, E, HP, REDS, X_REGS};
 use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs, numbers, parts, trees};
 use purlin_term::layout::MATCH_CONTEXT_WORDS;
 use purlin_term::word::{Subtag, header};
-
-/// Machine registers of X0 to X5.
-pub const X_REGS: [Reg; 6] = [RAX, RDX, RSI, RDI, R8, R9];
-/// The context.
-pub const CX: Reg = RBX;
-/// Top of the Erlang stack.
-pub const E: Reg = R13;
-/// Top of the heap.
-pub const HP: Reg = R15;
-/// Reductions.
-pub const REDS: Reg = R14;
 
 /// Where code stopped to run, as the byte that stands for it.
 #[derive(Clone, Copy, Debug)]

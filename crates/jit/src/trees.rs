@@ -7,7 +7,7 @@ use purlin_term::Term;
 use purlin_term::hash::{FINAL_FACTORS, FINAL_SHIFT};
 use purlin_term::layout::{MAP_BITMAP_SHIFT, MAP_LEVELS};
 use purlin_term::release;
-use purlin_term::word::{Subtag, TAG_LIST};
+use purlin_term::word::{Subtag, TAG_LIST, TAG_MASK};
 
 const BOXED: i32 = 2;
 
@@ -46,7 +46,7 @@ fn walk(a: &mut Asm, general: Label) {
     a.push(RAX);
     a.push(RDX);
     a.lea(RCX, at(R12, -BOXED));
-    a.test8_i(RCX, 3);
+    a.test8_i(RCX, TAG_MASK as u8);
     a.jcc(Cond::Ne, none);
     a.load(R11, at(R12, -BOXED));
     a.mov32(RCX, R11);

@@ -109,7 +109,18 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     ),
     (
         "jit",
-        &["asm", "decode", "stubs", "chaos", "templates", "quick"],
+        &[
+            "asm",
+            "decode",
+            "registers",
+            "numbers",
+            "parts",
+            "trees",
+            "stubs",
+            "chaos",
+            "templates",
+            "quick",
+        ],
         0,
     ),
     (

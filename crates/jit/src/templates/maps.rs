@@ -32,7 +32,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             false => g.a.alu_mi(Q, Cmp, m, key as i32),
         };
         self.a.load8(RCX, hint);
-        self.a.alu_m(Q, Cmp, RCX, boxed(R12, 1));
+        self.a.alu_m(Q, Cmp, RCX, boxed(R12, MAP_SIZE));
         self.a.jcc(Cond::A, slow);
         // Place 0 has a header, which no key is.
         compare(self);
@@ -41,7 +41,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.later(move |g| {
             let is = g.a.label();
             g.a.bind(slow);
-            g.a.load(RCX, boxed(R12, 1));
+            g.a.load(RCX, boxed(R12, MAP_SIZE));
             g.a.test(D, RCX, RCX);
             g.a.jcc(Cond::E, to);
             let again = g.a.here_label();
@@ -200,7 +200,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let mut copied = false;
         for pair in list.chunks(2) {
             if copied {
-                self.a.load(R11, boxed(R12, 2));
+                self.a.load(R11, boxed(R12, FLATMAP_KEYS));
             }
             self.find_key(pair[0], other);
             let v = source(pair[1]);

@@ -1,0 +1,22 @@
+//! Registers of the machine that stand for something all through machine code.
+//!
+//! ```text
+//! rbx  context                       rax rdx rsi rdi r8 r9   X0 to X5
+//! r13  top of the Erlang stack (E)   rcx r10 r11 r12         scratch; r12 lasts over a call of a helper
+//! r15  top of the heap (HP)          xmm0 to xmm15           scratch
+//! r14  reductions                    rbp                     not ours: whoever looks at frames goes on to see them
+//! ```
+//! The first four are saved by any function that follows the C calling convention of the system (System V).
+
+use crate::asm::*;
+
+/// Machine registers of X0 to X5.
+pub const X_REGS: [Reg; 6] = [RAX, RDX, RSI, RDI, R8, R9];
+/// The context.
+pub const CX: Reg = RBX;
+/// Top of the Erlang stack.
+pub const E: Reg = R13;
+/// Top of the heap.
+pub const HP: Reg = R15;
+/// Reductions.
+pub const REDS: Reg = R14;
