@@ -127,11 +127,10 @@ impl Symbols {
         // ELF, 64 bits, least significant byte first, version 1.
         put(&mut file, 0, b"\x7fELF\x02\x01\x01");
         let half = |f: &mut Vec<u8>, at, n: u16| put(f, at, &n.to_le_bytes());
-        let word = |f: &mut Vec<u8>, at, n: u32| put(f, at, &n.to_le_bytes());
         // Executable, x86-64.
         half(&mut file, 16, 2);
         half(&mut file, 18, 62);
-        word(&mut file, 20, 1);
+        put(&mut file, 20, &1u32.to_le_bytes());
         put(&mut file, 40, &(HEADER as u64).to_le_bytes());
         for (at, n) in [
             (52, HEADER as u16),
