@@ -3,24 +3,30 @@
 //! They take R10 and RCX, and keep R10 and R12. Other numbers, and results that are none, are left to whoever calls them.
 
 use crate::asm::*;
-use crate::registers::{E, HP};
-use purlin_term::word::{Subtag, TAG_SMALL, header};
+use crate::registers::{E, HP, boxed};
+use purlin_term::layout::{FLOAT_BITS, FLOAT_WORDS};
+use purlin_term::word::{
+    ARITY_SHIFT, SMALL_SHIFT, SUBTAG_SHIFT, Subtag, TAG_BOXED, TAG_MASK, TAG_SMALL, header,
+};
 
-const BOXED: i32 = 2;
-const FLOAT_WORDS: i32 = 2;
 const X0: Xmm = Xmm(0);
 const X1: Xmm = Xmm(1);
 
 /// Jumps where `r` is no boxed term, and where it is one that is no float. R11 is used.
 fn float(a: &mut Asm, r: Reg, v: Xmm, no_pointer: Label, other: Label) {
-    a.lea(R11, at(r, -BOXED));
-    a.test8_i(R11, 3);
+    a.lea(R11, boxed(r, 0));
+    a.test8_i(R11, TAG_MASK as u8);
     a.jcc(Cond::Ne, no_pointer);
-    a.load32(R11, at(r, -BOXED));
-    a.alu_i(Width::D, Alu::And, R11, 0x3F);
-    a.alu_i(Width::D, Alu::Cmp, R11, (Subtag::Float as i32) << 2);
+    a.load32(R11, boxed(r, 0));
+    a.alu_i(Width::D, Alu::And, R11, (1 << ARITY_SHIFT) - 1);
+    a.alu_i(
+        Width::D,
+        Alu::Cmp,
+        R11,
+        (Subtag::Float as i32) << SUBTAG_SHIFT,
+    );
     a.jcc(Cond::Ne, other);
-    a.movsd_load(v, at(r, 8 - BOXED));
+    a.movsd_load(v, boxed(r, FLOAT_BITS));
 }
 
 /// `R10 op RCX` as a float, of which at least one is a float, or for `/` of any. RCX is the result, made at the top of the heap; 0:
@@ -41,18 +47,18 @@ pub(crate) fn operation(a: &mut Asm, op: Sse) -> Label {
     a.invert(R11);
     a.test32_i(R11, 0x7FF);
     a.jcc(Cond::E, fail);
-    a.lea(R11, at(HP, FLOAT_WORDS * 8));
+    a.lea(R11, at(HP, FLOAT_WORDS as i32 * 8));
     a.alu(Width::Q, Alu::Cmp, R11, E);
     a.jcc(Cond::A, fail);
     a.store_i(at(HP, 0), header(Subtag::Float, 1) as i32);
     a.movsd_store(at(HP, 8), X0);
-    a.lea(RCX, at(HP, BOXED));
+    a.lea(RCX, at(HP, TAG_BOXED as i32));
     a.mov(HP, R11);
     a.ret();
     a.bind(left);
     if_not_small(a, R10, fail);
     a.mov(R11, R10);
-    a.shift_i(Width::Q, Shift::Sar, R11, 4);
+    a.shift_i(Width::Q, Shift::Sar, R11, SMALL_SHIFT as u8);
     a.cvtsi2sd(X0, R11);
     a.bind(second);
     // Two small integers are no float's business, but for their quotient.
@@ -60,7 +66,7 @@ pub(crate) fn operation(a: &mut Asm, op: Sse) -> Label {
     a.jmp(both);
     a.bind(right);
     if_not_small(a, RCX, fail);
-    a.shift_i(Width::Q, Shift::Sar, RCX, 4);
+    a.shift_i(Width::Q, Shift::Sar, RCX, SMALL_SHIFT as u8);
     a.cvtsi2sd(X1, RCX);
     a.jmp(both);
     a.bind(fail);
@@ -72,7 +78,7 @@ pub(crate) fn operation(a: &mut Asm, op: Sse) -> Label {
 fn if_not_small(a: &mut Asm, r: Reg, to: Label) {
     const { assert!(TAG_SMALL == 15) }
     a.lea(R11, at(r, 1));
-    a.test8_i(R11, 15);
+    a.test8_i(R11, TAG_SMALL as u8);
     a.jcc(Cond::Ne, to);
 }
 
@@ -118,6 +124,6 @@ fn exact(a: &mut Asm, r: Reg, v: Xmm, other: Label) {
     a.shift_i(Width::Q, Shift::Sar, R11, 7);
     a.alu(Width::Q, Alu::Cmp, R11, r);
     a.jcc(Cond::Ne, other);
-    a.shift_i(Width::Q, Shift::Sar, R11, 4);
+    a.shift_i(Width::Q, Shift::Sar, R11, SMALL_SHIFT as u8);
     a.cvtsi2sd(v, R11);
 }

@@ -1,14 +1,11 @@
 //! The stub that makes a bit string of a part of one that is matched: a copy of few whole bytes, else a reference.
 
 use crate::asm::*;
-use crate::registers::{E, HP};
-use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, SUB_BIN_WORDS, heap_bin_limit};
-use purlin_term::word::{Subtag, header};
-
-const BOXED: i32 = 2;
-/// Words of a match context behind its header.
-const ORIGINAL: i32 = 1;
-const BASE: i32 = 2;
+use crate::registers::{E, HP, boxed};
+use purlin_term::layout::{
+    HEAP_BIN_HEAD_WORDS, MATCH_BYTES, MATCH_ORIGINAL, SUB_BIN_WORDS, heap_bin_limit,
+};
+use purlin_term::word::{ARITY_SHIFT, Subtag, TAG_BOXED, header};
 
 /// R10 is a match context, R11 where the part begins, RCX how many bits it has: all in bits, and it is within the original. RCX is the
 /// term; 0: there is no room, or what is to be copied begins within a byte. R11 is used.
@@ -35,11 +32,11 @@ pub(crate) fn part(a: &mut Asm) -> Label {
     // RCX: bytes. RDX: words behind the header. R11: where they are.
     a.shift_i(Width::Q, Shift::Shr, RCX, 3);
     a.shift_i(Width::Q, Shift::Shr, R11, 3);
-    a.alu_m(Width::Q, Alu::Add, R11, at(R10, BASE * 8 - BOXED));
+    a.alu_m(Width::Q, Alu::Add, R11, boxed(R10, MATCH_BYTES));
     a.lea(RDX, at(RCX, 15));
     a.shift_i(Width::Q, Shift::Shr, RDX, 3);
     a.mov(RAX, RDX);
-    a.shift_i(Width::Q, Shift::Shl, RAX, 6);
+    a.shift_i(Width::Q, Shift::Shl, RAX, ARITY_SHIFT as u8);
     a.alu_i(Width::Q, Alu::Or, RAX, header(Subtag::HeapBin, 0) as i32);
     a.store(at(HP, 0), RAX);
     // The rest of the last word is 0.
@@ -57,7 +54,7 @@ pub(crate) fn part(a: &mut Asm) -> Label {
     a.load(RAX, at(R11, 0));
     a.store(at(HP, data), RAX);
     a.bind(made);
-    a.lea(RCX, at(HP, BOXED));
+    a.lea(RCX, at(HP, TAG_BOXED as i32));
     a.lea(HP, indexed(HP, RDX, 8, 8));
     a.bind(out);
     a.pop(RDX);
@@ -102,9 +99,9 @@ pub(crate) fn part(a: &mut Asm) -> Label {
     a.shift_i(Width::D, Shift::Shl, R11, 8);
     a.alu(Width::D, Alu::Or, RCX, R11);
     a.store(at(HP, 24), RCX);
-    a.load(RAX, at(R10, ORIGINAL * 8 - BOXED));
+    a.load(RAX, boxed(R10, MATCH_ORIGINAL));
     a.store(at(HP, 32), RAX);
-    a.lea(RCX, at(HP, BOXED));
+    a.lea(RCX, at(HP, TAG_BOXED as i32));
     a.alu_i(Width::Q, Alu::Add, HP, SUB_BIN_WORDS as i32 * 8);
     a.jmp(out);
     a.bind(fail);

@@ -14,7 +14,7 @@ use crate::asm::Shift::{Sar, Shl, Shr};
 use crate::asm::Width::{D, Q};
 use crate::asm::*;
 use crate::decode::{Arg, Instruction, decode, parts, source};
-use crate::registers::{CX, E, HP, REDS, X_REGS};
+use crate::registers::{CX, E, HP, REDS, X_REGS, boxed};
 use crate::stubs::INNER;
 use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
 use purlin_isa::ops::Op;
@@ -277,10 +277,6 @@ fn x(n: u16) -> Mem {
     at(CX, i32::from(n) * 8)
 }
 /// The word `n` words behind the header of what a boxed term points at.
-fn boxed(r: Reg, n: usize) -> Mem {
-    at(r, n as i32 * 8 - TAG_BOXED as i32)
-}
-
 impl<'a, 'e> Gen<'a, 'e> {
     /// The address of a word of the code.
     fn pc(&self, at: u32) -> u64 {

@@ -9,6 +9,7 @@
 //! The first four are saved by any function that follows the C calling convention of the system (System V).
 
 use crate::asm::*;
+use purlin_term::word::TAG_BOXED;
 
 /// Machine registers of X0 to X5.
 pub const X_REGS: [Reg; 6] = [RAX, RDX, RSI, RDI, R8, R9];
@@ -20,3 +21,8 @@ pub const E: Reg = R13;
 pub const HP: Reg = R15;
 /// Reductions.
 pub const REDS: Reg = R14;
+
+/// Word `n` of the object that a boxed term points at; its header is word 0.
+pub(crate) fn boxed(r: Reg, n: usize) -> Mem {
+    at(r, n as i32 * 8 - TAG_BOXED as i32)
+}

@@ -2,14 +2,13 @@
 //! processor comes early to the next one that has to wait for memory.
 
 use crate::asm::*;
+use crate::registers::boxed;
 use purlin_isa::release::WIDE_HASHES;
 use purlin_term::Term;
 use purlin_term::hash::{FINAL_FACTORS, FINAL_SHIFT};
 use purlin_term::layout::{MAP_BITMAP_SHIFT, MAP_LEVELS};
 use purlin_term::release;
-use purlin_term::word::{Subtag, TAG_LIST, TAG_MASK};
-
-const BOXED: i32 = 2;
+use purlin_term::word::{ARITY_SHIFT, SUBTAG_SHIFT, Subtag, TAG_BOXED, TAG_LIST, TAG_MASK};
 
 /// R12 is a term that is no small map, R10 an immediate; `pure` is the stub that calls a helper, `helper` the one that stands for all of it.
 /// RCX is the value, or no value; R11 is used.
@@ -45,13 +44,18 @@ fn walk(a: &mut Asm, general: Label) {
     let hash = RDX;
     a.push(RAX);
     a.push(RDX);
-    a.lea(RCX, at(R12, -BOXED));
+    a.lea(RCX, boxed(R12, 0));
     a.test8_i(RCX, TAG_MASK as u8);
     a.jcc(Cond::Ne, none);
-    a.load(R11, at(R12, -BOXED));
+    a.load(R11, boxed(R12, 0));
     a.mov32(RCX, R11);
-    a.alu_i(Width::D, Alu::And, RCX, 0x3F);
-    a.alu_i(Width::D, Alu::Cmp, RCX, (Subtag::Map as i32) << 2);
+    a.alu_i(Width::D, Alu::And, RCX, (1 << ARITY_SHIFT) - 1);
+    a.alu_i(
+        Width::D,
+        Alu::Cmp,
+        RCX,
+        (Subtag::Map as i32) << SUBTAG_SHIFT,
+    );
     a.jcc(Cond::Ne, none);
     // The hash: 32 bits, of which each level takes four, below a bit that is alone when all are used up.
     a.mov(hash, R10);
@@ -80,11 +84,11 @@ fn walk(a: &mut Asm, general: Label) {
     a.jcc(Cond::Ns, none);
     a.alu(Width::Q, Alu::Add, RAX, RAX);
     a.popcnt(RAX, RAX);
-    a.load(R11, indexed(R11, RAX, 8, 8 - BOXED));
+    a.load(R11, indexed(R11, RAX, 8, 8 - TAG_BOXED as i32));
     const { assert!(TAG_LIST == 1) }
     a.test8_i(R11, TAG_LIST as u8);
     a.jcc(Cond::Ne, leaf);
-    a.load(RAX, at(R11, -BOXED));
+    a.load(RAX, boxed(R11, 0));
     a.shift_i(Width::Q, Shift::Shr, RAX, MAP_BITMAP_SHIFT as u8);
     a.shift_i(Width::Q, Shift::Shr, hash, 4);
     a.alu_i(Width::Q, Alu::Cmp, hash, 1);

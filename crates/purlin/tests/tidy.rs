@@ -569,7 +569,7 @@ fn unsaid_in(text: &str, handlers: bool, file: &str) -> Vec<String> {
     for (i, line) in lines.iter().enumerate() {
         let code = line.trim_start();
         let indent = line.len() - code.len();
-        let begins = code.starts_with("impl") || code.starts_with("unsafe impl");
+        let begins = code.split(' ').take(2).any(|w| w.starts_with("impl"));
         if of_trait.is_none() && begins && code.contains(" for ") && code.ends_with('{') {
             of_trait = Some(indent);
         } else if code == "}" && of_trait == Some(indent) {

@@ -215,13 +215,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let to = self.to(a[0]);
         let other = self.step_aside();
         let c = self.get(a[1], R10);
-        let n = self.get(a[2], R12);
-        self.if_not_small(n, other);
-        self.a.mov(R11, n);
-        self.a.shift_i(Q, Sar, R11, SMALL_SHIFT as u8);
-        self.a.jcc(Cond::S, to);
-        self.a.imul_i(R11, R11, unit as i32);
-        self.a.jcc(Cond::O, to);
+        self.bits_of(a[2], unit, to, other);
         self.a.alu_m(Q, Add, R11, boxed(c, MATCH_POSITION));
         self.a.jcc(Cond::O, to);
         self.a.alu_m(Q, Cmp, R11, boxed(c, MATCH_END));
@@ -338,6 +332,17 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.a.store(boxed(c, MATCH_POSITION), R12);
         }
     }
+    /// R11: the bits of so many units. Jumps to `to` where there can't be as many, and to `other` where that is no small integer.
+    /// R12 is used.
+    fn bits_of(&mut self, size: Arg, unit: u64, to: Label, other: Label) {
+        let n = self.get(size, R12);
+        self.if_not_small(n, other);
+        self.a.mov(R11, n);
+        self.a.shift_i(Q, Sar, R11, SMALL_SHIFT as u8);
+        self.a.jcc(Cond::S, to);
+        self.a.imul_i(R11, R11, unit as i32);
+        self.a.jcc(Cond::O, to);
+    }
     /// RCX: the bit string of as many bits as RCX says, at bit R12 of the context in `c`, which is R10 or lasts. R11 is used.
     fn part_at(&mut self, c: Reg, other: Label) {
         self.a.mov(R10, c);
@@ -391,13 +396,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         } else if let Some(n) = constant {
             self.a.mov_i(R11, n);
         } else {
-            let n = self.get(a[2], R12);
-            self.if_not_small(n, other);
-            self.a.mov(R11, n);
-            self.a.shift_i(Q, Sar, R11, SMALL_SHIFT as u8);
-            self.a.jcc(Cond::S, to);
-            self.a.imul_i(R11, R11, unit as i32);
-            self.a.jcc(Cond::O, to);
+            self.bits_of(a[2], unit, to, other);
         }
         // R11: how many. RCX: where they end.
         self.a.load(R12, boxed(c, MATCH_POSITION));

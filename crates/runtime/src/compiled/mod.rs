@@ -180,14 +180,7 @@ impl Owner {
         if unsafe { entries().is_patched(entry) } {
             return false;
         }
-        let function = Function {
-            code: m.code.words(),
-            base: m.code.as_ptr() as u64,
-            start: f.start,
-            entry: f.entry,
-            end: f.end,
-            arity: f.arity,
-        };
+        let function = function_of(m, f);
         let began = Instant::now();
         let made = match compile(function, &self.env()) {
             Ok(made) => made,
@@ -356,6 +349,18 @@ impl Owner {
             }
             callers = found;
         }
+    }
+}
+
+/// A function as the compiler takes it.
+fn function_of<'a>(m: &'a Module, f: &LoweredFunction) -> Function<'a> {
+    Function {
+        code: m.code.words(),
+        base: m.code.as_ptr() as u64,
+        start: f.start,
+        entry: f.entry,
+        end: f.end,
+        arity: f.arity,
     }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! It is made as for a program that runs, save that it lies nowhere: addresses of stubs and of bytecode are those of this process.
 
-use super::env;
+use super::{env, function_of};
 use crate::code::{self, LoadFailure, Module};
 use purlin_interp::compiled as engine;
 use purlin_isa::ops::Op;
-use purlin_jit::quick::{Function, compile};
+use purlin_jit::quick::compile;
 use purlin_jit::{BIF_STUBS, FUN_STUBS};
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::print::{Style, format_term};
@@ -116,14 +116,7 @@ pub fn native_functions(
 }
 
 fn native_function(m: &Module, f: &LoweredFunction, env: &purlin_jit::Env) -> NativeFunction {
-    let function = Function {
-        code: m.code.words(),
-        base: m.code.as_ptr() as u64,
-        start: f.start,
-        entry: f.entry,
-        end: f.end,
-        arity: f.arity,
-    };
+    let function = function_of(m, f);
     // SAFETY: the word of an atom.
     let name = unsafe { Term::from_raw(f.name) };
     let mut out = NativeFunction {
