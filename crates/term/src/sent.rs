@@ -6,9 +6,9 @@
 //!
 //! # Invariants
 //! * A remembered term is the heap's own and stays where it is until a collection forgets it. The region is held.
-//! * A hint keeps nothing alive. A collection that moves the term leads the hint after it, and one by which it dies takes the
-//!   hint away. One that is wrong all the same (of a term that lay in a message, say) has a region made where a copy would have
-//!   done, and no worse: nobody looks at what a hint leads to.
+//! * A hint keeps nothing alive. A collection that moves the term leads the hint after it. One by which it dies takes the hint
+//!   away, and so does one that finds the term outside the heap, in a message. A hint that is wrong all the same, of a term that was
+//!   given up since, has a region made where a copy would have done, and no worse: nobody looks at what it leads to.
 
 use crate::region::{Region, is_region_ptr};
 use crate::stress;

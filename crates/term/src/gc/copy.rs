@@ -160,7 +160,12 @@ pub(super) unsafe fn pass(
     }
     let into_runs = m.leave_runs();
     if let Some(s) = &mut heap.sent {
-        s.follow(|t| moved_to(t, |a| m.mine(a)));
+        // What lies in neither generation lay in a message, and another term may come to lie there.
+        let is_old = |a: usize| a >= heap.old_heap as usize && a < old_start as usize;
+        s.follow(|t| match m.mine(t.ptr() as usize) {
+            true => moved_to(t, |_| true),
+            false => is_old(t.ptr() as usize).then_some(t),
+        });
     }
     // The block was sized for the case that everything lives. If it wasn't enough the heap is damaged, and so is what lies behind
     // it.
