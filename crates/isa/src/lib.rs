@@ -8,6 +8,7 @@ pub mod context;
 pub mod contract;
 pub mod genops;
 pub mod helpers;
+pub mod known;
 pub mod ops;
 pub mod release;
 pub mod types;

@@ -9,6 +9,7 @@ use crate::iff::{self, Chunk};
 use crate::reader::{Compact, Reader, tag};
 use md5::{Digest, Md5};
 use purlin_isa::genops;
+use purlin_isa::known::{Known, known};
 use purlin_isa::types::{Type, kind};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -234,6 +235,12 @@ impl<'a> BeamFile<'a> {
         self.atoms
             .get((number as usize).wrapping_sub(1))
             .map_or("", String::as_str)
+    }
+
+    /// What is known of the imported function with this place, which is one of `imports`.
+    pub fn known(&self, import: usize) -> Option<&'static Known> {
+        let i = self.imports[import];
+        known(self.atom(i.module), self.atom(i.function), i.arity)
     }
 
     /// The instructions' bytes.

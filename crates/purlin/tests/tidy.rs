@@ -42,7 +42,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         "isa",
         &[
             "atoms", "context", "genops", "helpers", "ops", "release", "contract", "value", "bits",
-            "codec", "types", "view",
+            "codec", "types", "view", "known",
         ],
         1,
     ),

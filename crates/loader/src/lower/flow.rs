@@ -21,32 +21,6 @@ pub(super) struct Flow {
     pub guarded: Vec<u32>,
 }
 
-/// Natives that compilers have called between the reservation of words and their use, beside the tests of types.
-const MAKE_NOTHING: &[&str] = &[
-    "/=",
-    "<",
-    "=/=",
-    "=:=",
-    "=<",
-    "==",
-    ">",
-    ">=",
-    "and",
-    "or",
-    "xor",
-    "not",
-    "element",
-    "get",
-    "hd",
-    "tl",
-    "map_get",
-    "max",
-    "min",
-    "node",
-    "self",
-    "tuple_size",
-];
-
 /// A set of register numbers below 64 times `W`.
 #[derive(Clone, Copy, PartialEq)]
 struct Set<const W: usize>([u64; W]);
@@ -683,20 +657,13 @@ impl<const W: usize> Walk<'_, W> {
 
     /// Whether an import is a native that always raises.
     fn raises(&self, import: Operand) -> bool {
-        let i = self.file.imports[Self::u(import)];
-        self.file.atom(i.module) == "erlang"
-            && matches!(
-                (self.file.atom(i.function), i.arity),
-                ("error", 1..=3) | ("exit" | "throw", 1)
-            )
+        self.file.known(Self::u(import)).is_some_and(|k| k.raises)
     }
 
     /// Whether an import is a native that takes nothing from the heap where it succeeds.
     fn makes_nothing(&self, import: Operand) -> bool {
-        let i = self.file.imports[Self::u(import)];
-        let name = self.file.atom(i.function);
-        self.file.atom(i.module) == "erlang"
-            && (name.starts_with("is_") || MAKE_NOTHING.contains(&name))
+        let known = self.file.known(Self::u(import));
+        known.is_some_and(|k| k.makes_nothing)
     }
 
     /// The function is left with that many X registers; `frame` is dropped, or there must be none.

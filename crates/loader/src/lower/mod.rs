@@ -16,7 +16,8 @@ use crate::generic::{BigInt, GenericCode, Instr, Operand};
 use emit::{Arg, Emitter, count};
 pub use flow::{AtLabel, states};
 use purlin_isa::genops::{self as g};
-use purlin_isa::ops::{COMPARISONS, NO_LIVE, Op};
+use purlin_isa::known::Way;
+use purlin_isa::ops::{NO_LIVE, Op};
 use purlin_isa::types::{Fact, Type};
 use purlin_term::word::{SMALL_SHIFT, is_immed_word, is_small_word};
 use std::collections::HashSet;
@@ -599,12 +600,9 @@ impl Lower<'_> {
                     (g::CALL_EXT_ONLY, None) => self.e.op(Op::CallExtOnly, &[x, n]),
                     (_, None) => self.e.op(Op::CallExtLast, &[x, self.h(a[2]), n]),
                     (g::CALL_EXT, Some(f)) => {
-                        let i = self.file.imports[self.u(a[1]) as usize];
-                        if i.arity == 3
-                            && self.file.atom(i.module) == "erlang"
-                            && self.file.atom(i.function) == "setelement"
-                        {
-                            self.e.op(Op::FastSetelement, &[]);
+                        let known = self.file.known(self.u(a[1]) as usize);
+                        if let Some(Way::Before(op)) = known.map(|k| k.way) {
+                            self.e.op(op, &[]);
                         }
                         self.e.op(Op::CallBif, &[x, Arg::N(f), n])
                     }
@@ -884,20 +882,14 @@ impl Lower<'_> {
     /// The op of a tail call of `erlang:apply`, or of `erlang:hibernate`, which never returns: as an op of the caller
     /// it shows the caller in stack traces.
     fn apply(&self, ins: &Instr, a: &[Operand]) -> Option<Op> {
-        let i = self.file.imports[self.u(a[1]) as usize];
-        if self.file.atom(i.module) != "erlang" {
-            return None;
-        }
-        match (self.file.atom(i.function), i.arity) {
-            ("hibernate", 3) => return Some(Op::Hibernate),
-            ("apply", _) => {}
-            _ => return None,
-        }
-        match (ins.op, i.arity) {
-            (g::CALL_EXT_ONLY, 3) => Some(Op::IApply),
-            (g::CALL_EXT_ONLY, 2) => Some(Op::IApplyFun),
-            (g::CALL_EXT_LAST, 3) => Some(Op::IApplyLast),
-            (g::CALL_EXT_LAST, 2) => Some(Op::IApplyFunLast),
+        let import = self.u(a[1]) as usize;
+        let k = self.file.known(import)?;
+        match (k.way, ins.op, k.arity) {
+            (Way::Tail(op), _, _) => Some(op),
+            (Way::Apply, g::CALL_EXT_ONLY, 3) => Some(Op::IApply),
+            (Way::Apply, g::CALL_EXT_ONLY, _) => Some(Op::IApplyFun),
+            (Way::Apply, g::CALL_EXT_LAST, 3) => Some(Op::IApplyLast),
+            (Way::Apply, g::CALL_EXT_LAST, _) => Some(Op::IApplyFunLast),
             _ => None,
         }
     }
@@ -937,44 +929,20 @@ impl Lower<'_> {
         live: Option<Operand>,
     ) {
         let index = self.u(import) as u32;
-        let i = self.file.imports[index as usize];
         // Where the instruction doesn't say what is live, nothing is collected behind it.
         let live = live.map_or(Arg::N(NO_LIVE as u64), |l| self.h(l));
         let v: Vec<Arg> = args.iter().map(|&o| self.s(o)).collect();
         let d = self.s(dst);
         let fail = self.label(fail);
-        if self.file.atom(i.module) == "erlang" {
-            let name = self.file.atom(i.function);
-            let n = purlin_isa::ops::arith::OPS
-                .iter()
-                .position(|&(o, n)| o == name && n as usize == v.len());
-            if let Some(n) = n {
-                const ARITH: [Op; 10] = [
-                    Op::Add,
-                    Op::Sub,
-                    Op::Mul,
-                    Op::IntDiv,
-                    Op::Rem,
-                    Op::Band,
-                    Op::Bor,
-                    Op::Bxor,
-                    Op::Bsl,
-                    Op::Bsr,
-                ];
-                match (ARITH.get(n), &v[..]) {
-                    (Some(&op), &[x, y]) => self.e.op(op, &[fail, x, y, d, live]),
-                    (_, &[x]) => {
-                        let zero = Arg::C(small(0));
-                        let n = count(n as u32);
-                        self.e.op(Op::Arith, &[fail, zero, x, d, n, live]);
-                    }
-                    _ => {}
-                }
+        let known = self.file.known(index as usize);
+        let known = known.filter(|k| usize::from(k.arity) == v.len());
+        match known.map(|k| k.way) {
+            Some(Way::Arith(n)) => {
+                self.arith(n, &v, fail, d, live);
                 return;
             }
-        }
-        if self.file.atom(i.module) == "erlang" {
-            self.shortcut(i.function, &v, d);
+            Some(way) => self.shortcut(way, &v, d),
+            None => {}
         }
         let c = self.env.import(index);
         let mut all = vec![fail, Arg::N(c.guard)];
@@ -982,38 +950,48 @@ impl Lower<'_> {
         all.extend([d, Arg::N(c.export), live]);
         self.e.op(op, &all);
     }
-    /// A shortcut in front of a `bif` op that calls `erlang:f`.
-    fn shortcut(&mut self, f: u32, v: &[Arg], d: Arg) {
+    /// The op of operation `n` of [`purlin_isa::ops::arith`].
+    fn arith(&mut self, n: usize, v: &[Arg], fail: Arg, d: Arg, live: Arg) {
+        const ARITH: [Op; 10] = [
+            Op::Add,
+            Op::Sub,
+            Op::Mul,
+            Op::IntDiv,
+            Op::Rem,
+            Op::Band,
+            Op::Bor,
+            Op::Bxor,
+            Op::Bsl,
+            Op::Bsr,
+        ];
+        match (ARITH.get(n), v) {
+            (Some(&op), &[x, y]) => self.e.op(op, &[fail, x, y, d, live]),
+            (_, &[x]) => {
+                let zero = Arg::C(small(0));
+                let n = count(n as u32);
+                self.e.op(Op::Arith, &[fail, zero, x, d, n, live]);
+            }
+            _ => {}
+        }
+    }
+    /// A shortcut in front of a `bif` op, where there is one for its operands.
+    fn shortcut(&mut self, way: Way, v: &[Arg], d: Arg) {
         let reg = |a: Arg| matches!(a, Arg::X(_) | Arg::Y(_));
-        match (self.file.atom(f), v) {
-            ("element", &[Arg::C(n), t]) if reg(t) && is_small_word(n) => {
+        match (way, v) {
+            (Way::Element, &[Arg::C(n), t]) if reg(t) && is_small_word(n) => {
                 let i = (n as i64) >> 4;
                 if (1..8000).contains(&i) {
                     self.e.op(Op::FastElement, &[t, count(i as u32 * 8), d]);
                 }
             }
-            ("element", &[n, t]) if reg(n) && reg(t) => {
+            (Way::Element, &[n, t]) if reg(n) && reg(t) => {
                 self.e.op(Op::FastElementOf, &[t, n, d]);
             }
-            ("map_get", &[k, m]) if reg(m) => self.e.op(Op::FastMapGet, &[m, k, d]),
-            ("is_map_key", &[k, m]) if reg(m) => self.e.op(Op::FastIsMapKey, &[m, k, d]),
-            (name, &[x, y]) => {
-                if let Some(n) = COMPARISONS.iter().position(|&c| c == name) {
-                    self.e.op(Op::FastCompare, &[x, y, d, count(n as u32)]);
-                }
+            (Way::OfMap(op), &[k, m]) if reg(m) => self.e.op(op, &[m, k, d]),
+            (Way::Compare(n), &[x, y]) => {
+                self.e.op(Op::FastCompare, &[x, y, d, count(n as u32)]);
             }
-            (name, &[t]) if reg(t) => {
-                let op = match name {
-                    "hd" => Op::FastHd,
-                    "tl" => Op::FastTl,
-                    "tuple_size" => Op::FastTupleSize,
-                    "byte_size" => Op::FastByteSize,
-                    "map_size" => Op::FastMapSize,
-                    "length" => Op::FastLength,
-                    _ => return,
-                };
-                self.e.op(op, &[t, d]);
-            }
+            (Way::Of(op), &[t]) if reg(t) => self.e.op(op, &[t, d]),
             _ => {}
         }
     }
