@@ -213,7 +213,7 @@ unsafe fn raise_here(
     cx.bif_pc = at;
     match (native.call)(cx.env_ptr(), args.as_ptr()) {
         Ok(_) => None,
-        Err(fail) => Some(exc::raise(cx, pc, fail, First::Native(m, f, &args))),
+        Err(fail) => Some(exc::raise(cx, pc, fail, First::Told)),
     }
 }
 

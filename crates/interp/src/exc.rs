@@ -34,9 +34,11 @@ pub enum First<'a> {
     None,
     /// The place of the instruction, a call, and the address that it would have returned to: as stock has it.
     Call(*const u64),
-    /// That native with those arguments, before the place of the instruction; or before who called what the instruction
-    /// stands for, if the instruction is null and the native one that only raises.
+    /// That native with those arguments, before the place of the instruction.
     Native(Term, Term, &'a [Term]),
+    /// The place of the instruction, which has called a native that only raises what it is told to; or who called what the instruction
+    /// stands for, if the instruction is null.
+    Told,
     /// The place of the instruction, with a cause for `erl_erts_errors:format_bs_fail/2`.
     Construct(Term),
     /// That function with those arguments, at the place of the instruction.
@@ -52,7 +54,7 @@ pub fn depth() -> usize {
 
 /// The module that formats errors of natives of `m`.
 fn format_module(m: Term) -> Option<Term> {
-    modules::of(m)?.error_module()
+    modules::error_module(m)
 }
 
 /// Raises `fail` at the instruction `pc`: the next instruction, or null if nobody catches it and the process ends.
@@ -104,7 +106,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         _ => None,
     };
     // `error/1`, `exit/1`, `throw/1` and their like: the trace shows their caller, not them.
-    let raises = native.is_some_and(|(m, f, arity)| raises(m, f, arity));
+    let told_to = matches!(first, First::Told);
     let (kind, head, extra) = match first {
         First::None | First::Call(_) => (0, NIL, NIL),
         First::Construct(cause) => {
@@ -126,7 +128,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             };
             (5, cx.tuple(&[m, f, a]), NIL)
         }
-        First::Native(..) if raises => {
+        First::Told => {
             let extra = if cx.exc.error_info {
                 let map = cx.exc.cause;
                 let pair = cx.tuple(&[am::ERROR_INFO, map]);
@@ -165,12 +167,12 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         }
     };
     let mut depth = depth();
-    if raises {
+    if told_to {
         // The stub that it was applied by is no place to show.
         depth += 1;
     }
     let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
-    if raises && pc.is_null() {
+    if told_to && pc.is_null() {
         // Its caller is the first that the stack tells.
         pcs.clear();
     }
@@ -181,15 +183,22 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     }
     // Return addresses lie in the first slot of each frame. A walk over all slots finds them by their tag; slots that hold none
     // are 0.
-    let mut p = cx.heap.stop;
-    while p < cx.heap.hend && pcs.len() < depth {
+    let (top, end) = (cx.heap.stop, cx.heap.hend);
+    let mut p = top;
+    while pcs.len() < depth {
+        while p < end && (!is_header_word((*p).raw()) || (*p).raw() == 0) {
+            p = p.add(1);
+        }
+        if p >= end {
+            break;
+        }
         let w = (*p).raw();
         // Calls from one place are told once. So is the place that a native was called from, where it returns to; but not an
         // instruction that fails right behind a call of the same function: its frame says nothing, the one below says this
         // place.
         let told = pcs.last() == Some(&w)
-            && (pcs.len() > 1 || p == cx.heap.stop || native.is_some_and(is_called));
-        if is_header_word(w) && w != 0 && frame_words(w).is_none() && !told {
+            && (pcs.len() > 1 || p == top || told_to || native.is_some_and(is_called));
+        if frame_words(w).is_none() && !told {
             pcs.push(w);
         }
         p = p.add(1);
@@ -216,10 +225,10 @@ fn is_called((m, f, arity): (Term, Term, usize)) -> bool {
     code::native(m, f, arity as u32).is_some_and(|n| n.1.kind != crate::bif::Kind::Guard)
 }
 
-/// Whether a native only raises what it was told to: then the trace starts where it was called.
+/// Whether a native only raises what it was told to ([`First::Told`]).
 pub(super) fn raises(m: Term, f: Term, arity: usize) -> bool {
     // Each call by name asks; all of them are of one module.
-    m == am::ERLANG && code::native(m, f, arity as u32).is_some_and(|n| n.1.traits.raises)
+    m == am::ERLANG && crate::bif::raises(f, arity as u32)
 }
 
 /// Parts of a raw trace.
@@ -334,6 +343,22 @@ unsafe fn is_caught(cx: &Cx) -> bool {
     false
 }
 
+/// The exception in the context leads to the handler of the catch mark `mark`, in the frame whose first slot is `frame`.
+///
+/// # Safety
+/// They are of the stack.
+unsafe fn handled(cx: &mut Cx, frame: *mut Term, mark: Term, trace: Term) -> *const u64 {
+    cx.heap.stop = frame;
+    // No call is under way from that frame any more.
+    (frame as *mut u64).write(0);
+    // `catch_end` tells by this that an exception led to it.
+    cx.x[0] = Term::NON_VALUE;
+    cx.x[1] = cx.exc.class.atom();
+    cx.x[2] = cx.exc.value;
+    cx.x[3] = trace;
+    mark.catch_addr() as *const u64
+}
+
 /// Goes to the innermost handler with the exception in the context.
 ///
 /// # Safety
@@ -354,6 +379,19 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
         trace = cx.tuple(&[am::ERROR, Term::small(3), st, NIL, block]);
     }
     let mut p = cx.heap.stop;
+    if !breakpoint::any() {
+        // Nobody is to be told of frames that are dropped.
+        let mut frame = p;
+        while p < cx.heap.hend {
+            let w = *p;
+            if w.is_header() {
+                frame = p;
+            } else if w.is_catch() {
+                return handled(cx, frame, w, trace);
+            }
+            p = p.add(1);
+        }
+    }
     // The first slot of the frame that `p` is in: where the stack is cut if a mark is found.
     let mut frame = p;
     // Where the frame that is searched goes on, if anybody is to be told when it does.
@@ -397,15 +435,7 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
                     sink().returned_to(cx, w, to as *const u64);
                 }
             }
-            cx.heap.stop = frame;
-            // No call is under way from that frame any more.
-            (frame as *mut u64).write(0);
-            // `catch_end` tells by this that an exception led to it.
-            cx.x[0] = Term::NON_VALUE;
-            cx.x[1] = cx.exc.class.atom();
-            cx.x[2] = cx.exc.value;
-            cx.x[3] = trace;
-            return w.catch_addr() as *const u64;
+            return handled(cx, frame, w, trace);
         }
         p = p.add(1);
     }

@@ -133,9 +133,15 @@ unsafe fn native_failed(
             After::Yield
         }
         _ => {
-            // Raising writes x1 to x3, and the trace shows the arguments.
-            let args: SmallVec<[Term; 8]> = SmallVec::from_slice(&cx.x[..n]);
             let other = cx.exc.native.filter(|_| fail == Fail::Raised);
+            if other.is_none() && exc::raises(export.module, export.function, n) {
+                return After::Jump(exc::raise(cx, pc, fail, First::Told));
+            }
+            // Raising writes x1 to x3, and the trace shows the arguments.
+            let args: SmallVec<[Term; 8]> = match n {
+                1 => SmallVec::from_elem(cx.x[0], 1),
+                _ => SmallVec::from_slice(&cx.x[..n]),
+            };
             let (m, f) = other.unwrap_or((export.module, export.function));
             After::Jump(exc::raise(cx, pc, fail, First::Native(m, f, &args)))
         }

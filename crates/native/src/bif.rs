@@ -173,6 +173,19 @@ pub fn install(tables: &[&'static [Bif]]) {
     });
 }
 
+static RAISING: OnceLock<Box<[(u64, u32)]>> = OnceLock::new();
+
+/// Whether a native of module `erlang` only raises what it is told to ([`Traits::raises`]).
+pub fn raises(f: Term, arity: u32) -> bool {
+    let all = RAISING.get_or_init(|| {
+        let rows = NATIVES.get().into_iter().flatten();
+        rows.filter(|(_, (_, b))| b.module == "erlang" && b.traits.raises)
+            .map(|(&(_, f, arity), _)| (f, arity))
+            .collect()
+    });
+    all.contains(&(f.raw(), arity))
+}
+
 fn key_of(b: &Bif) -> (u64, u64, u32) {
     let word = |name| atom::intern(name).raw();
     (word(b.module), word(b.name), u32::from(b.arity))

@@ -1,6 +1,5 @@
 //! The Erlang modules that have BIFs: what is true of all BIFs of a module. One row each; rows of BIFs refer to them.
 
-use crate::lazy_atoms;
 use purlin_term::{Term, atom};
 use std::sync::OnceLock;
 
@@ -22,22 +21,7 @@ pub enum Library {
     Static,
 }
 
-lazy_atoms! {
-    erts_errors = "erl_erts_errors";
-    kernel_errors = "erl_kernel_errors";
-    stdlib_errors = "erl_stdlib_errors";
-}
-
 impl BifModule {
-    /// The atom of [`errors`](BifModule::errors).
-    pub fn error_module(&self) -> Option<Term> {
-        match self.errors {
-            ERTS => Some(erts_errors()),
-            KERNEL => Some(kernel_errors()),
-            STDLIB => Some(stdlib_errors()),
-            other => other.map(atom::intern),
-        }
-    }
     /// Whether its BIFs are functions of a native library.
     pub fn is_library(&self) -> bool {
         self.library == Library::Static
@@ -96,19 +80,30 @@ static MODULES: &[BifModule] = &[
 
 /// The row of an atom, if that module has BIFs.
 pub fn of(module: Term) -> Option<&'static BifModule> {
-    // By the words of their atoms: errors of BIFs ask each time.
-    static BY_ATOM: OnceLock<Box<[(u64, &BifModule)]>> = OnceLock::new();
+    Some(by_atom(module)?.1)
+}
+
+/// The module that explains errors of the BIFs of that one.
+pub fn error_module(module: Term) -> Option<Term> {
+    by_atom(module)?.2
+}
+
+/// By the words of their atoms, since errors of BIFs ask each time: row, and the atom of who explains its errors.
+fn by_atom(module: Term) -> Option<&'static ByAtom> {
+    static BY_ATOM: OnceLock<Box<[ByAtom]>> = OnceLock::new();
     let rows = BY_ATOM.get_or_init(|| {
         let mut rows: Vec<_> = MODULES
             .iter()
-            .map(|m| (atom::intern(m.name).raw(), m))
+            .map(|m| (atom::intern(m.name).raw(), m, m.errors.map(atom::intern)))
             .collect();
         rows.sort_unstable_by_key(|r| r.0);
         rows.into()
     });
     let at = rows.binary_search_by_key(&module.raw(), |r| r.0).ok()?;
-    Some(rows[at].1)
+    Some(&rows[at])
 }
+
+type ByAtom = (u64, &'static BifModule, Option<Term>);
 
 /// The row of that name.
 ///

@@ -186,6 +186,55 @@ fn parse_integer(cx: &mut Env, text: &[u8], base: u32) -> BifResult {
     })
 }
 
+/// Digits that are sure to be a small integer in any base, and to take no reductions.
+const FEW_DIGITS: usize = 11;
+
+/// The integer that a list starts with, if there is one, and what follows it. `None`: it has more than a few digits.
+fn few_digits(l: Term, base: u32) -> Option<Option<(Term, Term)>> {
+    let mut rest = l;
+    let mut negative = false;
+    let mut value = 0;
+    for n in 0..=FEW_DIGITS {
+        let next = rest.as_cons().and_then(|(h, t)| Some((h.as_small()?, t)));
+        if n == 0
+            && let Some((c, t)) = next
+            && (c == i64::from(b'-') || c == i64::from(b'+'))
+        {
+            negative = c == i64::from(b'-');
+            let first = t.as_cons().and_then(|(h, t)| Some((h.as_small()?, t)));
+            let Some((d, t)) = first.and_then(|(c, t)| Some((digit(c, base)?, t))) else {
+                return Some(None);
+            };
+            (value, rest) = (d, t);
+            continue;
+        }
+        match next.and_then(|(c, t)| Some((digit(c, base)?, t))) {
+            Some((d, t)) => {
+                value = value * i64::from(base) + d;
+                rest = t;
+            }
+            None if n == 0 => return Some(None),
+            None => {
+                let number = Term::small(if negative { -value } else { value });
+                return Some(Some((number, rest)));
+            }
+        }
+    }
+    None
+}
+
+/// What a character is worth as a digit.
+#[inline(always)]
+fn digit(c: i64, base: u32) -> Option<i64> {
+    let d = match c {
+        0x30..=0x39 => c - 0x30,
+        0x41..=0x5A => c - 0x41 + 10,
+        0x61..=0x7A => c - 0x61 + 10,
+        _ => return None,
+    };
+    (d < i64::from(base)).then_some(d)
+}
+
 /// The sign and the digits that a list starts with, and what follows them. None: there is no digit.
 fn leading_integer(l: Term, base: u32) -> Option<(SmallVec<[u8; 24]>, Term)> {
     let mut text = SmallVec::new();
@@ -209,6 +258,12 @@ fn leading_integer(l: Term, base: u32) -> Option<(SmallVec<[u8; 24]>, Term)> {
 }
 
 fn list_to_integer(cx: &mut Env, l: Term, base: u32) -> BifResult {
+    if let Some(few) = few_digits(l, base) {
+        return few
+            .filter(|few| few.1.is_nil())
+            .map(|few| few.0)
+            .ok_or(Fail::Badarg);
+    }
     match leading_integer(l, base) {
         Some((text, rest)) if rest.is_nil() => parse_integer(cx, &text, base),
         _ => Err(Fail::Badarg),
@@ -262,6 +317,11 @@ fn internal_list_to_integer_2(cx: &mut Env, [l, b]: [Term; 2]) -> BifResult {
     let Ok(base) = base(b) else {
         return Ok(am::BADARG);
     };
+    match few_digits(l, base) {
+        Some(Some((n, rest))) => return Ok(cx.tuple(&[n, rest])),
+        Some(None) => return Ok(no_integer()),
+        None => {}
+    }
     let long = || l.list_iter().nth(LONG_TEXT).is_some();
     dirty_if(cx, "erts_internal", "list_to_integer", &[l, b], long)?;
     let Some((text, rest)) = leading_integer(l, base) else {
@@ -299,6 +359,11 @@ fn no_number(cx: &mut Env, what: Term) -> BifResult {
 fn string_list_to_integer_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
     if !l.is_list() {
         return no_number(cx, not_a_list());
+    }
+    match few_digits(l, 10) {
+        Some(Some((n, rest))) => return Ok(cx.tuple(&[n, rest])),
+        Some(None) => return no_number(cx, no_integer()),
+        None => {}
     }
     match leading_integer(l, 10) {
         Some((text, rest)) => {

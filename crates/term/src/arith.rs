@@ -637,6 +637,18 @@ pub fn parse<A: Alloc + ?Sized>(a: &mut A, text: &[u8], base: u32) -> Result<Ter
         return Err(ParseError::Syntax);
     }
     let mut v = 0u64;
+    if base == 10 && digits.len() < 18 {
+        // What is a small integer for sure.
+        for &c in digits {
+            let d = c.wrapping_sub(b'0');
+            if d > 9 {
+                return Err(ParseError::Syntax);
+            }
+            v = v * 10 + u64::from(d);
+        }
+        let v = v as i64;
+        return Ok(Term::small(if neg { -v } else { v }));
+    }
     let mut fits = true;
     for &c in digits {
         let d = (c as char).to_digit(base).ok_or(ParseError::Syntax)?;

@@ -70,6 +70,9 @@ pub const TIME_WORDS: usize = 3;
 /// The words of the frame that begins with `word`, if tracing has put it there.
 #[inline]
 pub fn frame_words(word: u64) -> Option<usize> {
+    if !any() {
+        return None;
+    }
     let stubs = purlin_native::exports::stubs();
     if word == stubs.return_trace.as_ptr() as u64 {
         Some(FRAME_WORDS)

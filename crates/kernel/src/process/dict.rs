@@ -208,6 +208,9 @@ impl Dict {
     /// The pair that holds `k`.
     fn find(&self, k: Term) -> Option<usize> {
         if self.few() {
+            if k.is_immed() {
+                return self.slots().chunks_exact(2).position(|pair| pair[0] == k);
+            }
             return (0..self.pairs()).find(|&i| self.is_key(i, k));
         }
         Some(self.probe(k)).filter(|&i| self.slots()[2 * i] != EMPTY)

@@ -361,6 +361,10 @@ fn set(
     if before && w.nothing() {
         return;
     }
+    if before {
+        // Before anybody finds it: frames of trace are looked for from now on.
+        COUNT.fetch_add(1, Ordering::Release);
+    }
     // To the function's own code, where the breakpoint is.
     let own = (!w.nothing()).then_some(entry as *const u64);
     code::lead_to(mfa.0, mfa.1, mfa.2, own);
@@ -391,9 +395,6 @@ fn set(
             true => entries().set_breakpoint(at),
             false => entries().clear_breakpoint(at),
         }
-    }
-    if before {
-        COUNT.fetch_add(1, Ordering::Relaxed);
     }
     drop(w);
     t.by_name.insert(key, b);
