@@ -181,7 +181,7 @@ unsafe fn write_segments(
                 let Some(bytes) = v.as_bits().and_then(|b| b.as_bytes()) else {
                     return NONE;
                 };
-                let n = if size == am::ALL && matches!(unit, 1 | 8) {
+                let n = if is_all(*s.add(4)) && matches!(unit, 1 | 8) {
                     bytes.len()
                 } else if size.is_small() && unit == 8 {
                     // A negative one is too large.
@@ -287,8 +287,14 @@ fn size_of(size: Term, unit: u64) -> Result<usize, Bad> {
     }
 }
 
-/// Bits that a segment takes; checks all that the writing relies on but the range of floats.
-fn segment_bits(kind: u64, unit: u64, v: Term, size: Term) -> Result<usize, Bad> {
+/// Whether the word of a size says that all of the value is meant: the atom `all` in the code. In a register it is no size.
+#[inline(always)]
+fn is_all(size: u64) -> bool {
+    size == am::ALL.raw()
+}
+
+/// Bits that a segment takes; checks all that the writing relies on but the range of floats. `all`: its size is all of the value.
+fn segment_bits(kind: u64, unit: u64, v: Term, size: Term, all: bool) -> Result<usize, Bad> {
     match kind {
         seg::INTEGER => {
             if !v.is_integer() {
@@ -310,7 +316,7 @@ fn segment_bits(kind: u64, unit: u64, v: Term, size: Term) -> Result<usize, Bad>
             let Some(b) = v.as_bits() else {
                 return Err(Bad::Arg("type", v));
             };
-            if size == am::ALL {
+            if all {
                 return if unit > 1 && !(b.bit_len as u64).is_multiple_of(unit) {
                     Err(Bad::Arg("unit", v))
                 } else {
@@ -408,13 +414,13 @@ unsafe fn first_failure(
             }
             continue;
         }
-        let size = source(cx, e, *list.add(k + 4));
-        if size == am::ALL {
+        if is_all(*list.add(k + 4)) {
             if v.as_bits().is_none() {
                 return Some((k, Bad::Arg("type", v)));
             }
             continue;
         }
+        let size = source(cx, e, *list.add(k + 4));
         if let Err(bad) = size_of(size, unit) {
             return Some((k, bad));
         }
@@ -424,7 +430,8 @@ unsafe fn first_failure(
         if kind != seg::STRING {
             let v = source(cx, e, *list.add(k + 3));
             let size = source(cx, e, *list.add(k + 4));
-            if let Err(bad) = segment_bits(kind, unit, v, size) {
+            let all = is_all(*list.add(k + 4));
+            if let Err(bad) = segment_bits(kind, unit, v, size, all) {
                 return Some((k, bad));
             }
         }
@@ -463,7 +470,7 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
                 _ => size_of(size, unit),
             }
         } else {
-            segment_bits(kind, unit, v, size)
+            segment_bits(kind, unit, v, size, is_all(*list.add(k + 4)))
         };
         if let Ok(b) = bits {
             match sizes.get_mut(i) {
@@ -707,7 +714,7 @@ unsafe fn put(cx: &mut Cx, pc: *const u64, kind: u64) -> *const u64 {
     let (unit, flags) = (op.unit() as u64, op.flags() as u64);
     let v = op.value().value(cx);
     let (dst, pos, end) = cx.interp.build;
-    match segment_bits(kind, unit, v, size) {
+    match segment_bits(kind, unit, v, size, op.size().is(am::ALL)) {
         Ok(n) if n <= end - pos && write(dst, pos, n, kind, flags, v) => {
             cx.interp.build.1 = pos + n;
             op.next()
@@ -749,7 +756,7 @@ unsafe fn put_utf(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let flags = op.flags() as u64;
     let v = op.value().value(cx);
     let (dst, pos, end) = cx.interp.build;
-    match segment_bits(kind, 1, v, v) {
+    match segment_bits(kind, 1, v, v, false) {
         Ok(n) if n <= end - pos && write(dst, pos, n, kind, flags, v) => {
             cx.interp.build.1 = pos + n;
             op.next()

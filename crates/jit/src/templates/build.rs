@@ -248,7 +248,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         let a = i.args();
         let bin = source(all[3]);
         let private = all[0] == seg::PRIVATE_APPEND;
-        if matches!(bin, Arg::C(_)) || !matches!(all[1], 1 | 8) {
+        let whole = source(all[4]) == Arg::C(am::ALL.raw());
+        if matches!(bin, Arg::C(_)) || !matches!(all[1], 1 | 8) || !whole {
             return self.step(i);
         }
         let most: i32 = list.iter().map(|s| s.most().0).sum();
