@@ -42,18 +42,18 @@ rows() { awk -F'|' '/^#/ || !NF { next } { gsub(/ /, "", $1); print $1 }' "$list
 write_table() {
   page=$data/results.md
   old=$(mktemp) new=$(mktemp)
-  # A line of $results: release name version stock's and Purlin's passed, failed, seconds, bytes, a date, and whether the same tests fail.
+  # A line of $results: release, name, version, then of stock and of Purlin passed, failed, seconds, bytes, seconds of processors, and a date.
   sort -k1,1 -k2,2 "$results" | awk '
     { mb = 1048576
-      printf "| %s | %s | %s | %s | %s | %s | %s | %.1f | %.2f | %.0f | %.2f | %s |\n",
-        $2, $3, $1, $4, $5, $8, $9, $6, ($6 > 0 ? $10 / $6 : 0), $7 / mb, ($7 > 0 ? $11 / $7 : 0), $12 }' >"$new"
+      printf "| %s | %s | %s | %s | %s | %s | %s | %.1f | %.2f | %.1f | %.2f | %.0f | %.2f | %s |\n", $2, $3, $1, $4, $5, $9, $10,
+        $6, ($6 > 0 ? $11 / $6 : 0), $8, ($8 > 0 ? $13 / $8 : 0), $7 / mb, ($7 > 0 ? $12 / $7 : 0), $14 }' >"$new"
   awk '/^<!-- applications: begin/ { on = 1 } /^<!-- applications: end/ { on = 0 } on && /^\| [a-z]/ && !/^\| library/' "$page" |
     awk -F'|' 'NR == FNR { seen[$2 $4] = 1; next } !seen[$2 $4]' "$new" - >"$old"
   cat "$old" >>"$new"
   sort -t'|' -k2,2 -k4,4n "$new" >"$old"
   {
-    echo '| library | version | OTP | stock passes | fails | Purlin passes | fails | stock, s | Purlin/stock | stock, MB | Purlin/stock | measured |'
-    echo '|---|---|---|---|---|---|---|---|---|---|---|---|'
+    echo '| library | version | OTP | stock passes | fails | Purlin passes | fails | stock, s | Purlin/stock | stock, s of processors | Purlin/stock | stock, MB | Purlin/stock | measured |'
+    echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|---|'
     cat "$old"
   } >"$new"
   awk -v table="$new" '
@@ -260,11 +260,11 @@ failures() {
     -e 's/^Testing .*\.\([a-z_0-9A-Z]*_SUITE\): \*\*\* \(FAILED test case [0-9]*\).*/\1: \2/p' | sort -u
 }
 
-# suite RUNTIME DIR: the suite, by the variables of `one`. `PASSED FAILED SECONDS BYTES` goes to $log.RUNTIME.result, unless a run before it failed less.
+# suite RUNTIME DIR: the suite, by the variables of `one`. `PASSED FAILED SECONDS BYTES PROCESSOR` goes to $log.RUNTIME.result, unless a run before it failed less.
 suite() {
   step "$1" "$2" "$log.$1" "$(command_of "$name" "$what" "$test" test)"
-  measured=$(tail -1 "$log.$1.csv" 2>/dev/null | awk -F, '$5 ~ /^[0-9]/ { print $5, $8 }')
-  [ -n "$measured" ] || { measured="0 0"; echo "$name, OTP $release, $1: not done in $limit seconds"; }
+  measured=$(tail -1 "$log.$1.csv" 2>/dev/null | awk -F, '$5 ~ /^[0-9]/ { print $5, $8, $6 + $7 }')
+  [ -n "$measured" ] || { measured="0 0 0"; echo "$name, OTP $release, $1: not done in $limit seconds"; }
   new="$(counts "$log.$1") $measured"
   if [ -s "$log.$1.result" ] && [ "$(echo "$new" | awk '{ print $2 }')" -ge "$(awk '{ print $2 }' "$log.$1.result")" ] 2>/dev/null; then return; fi
   echo "$new" >"$log.$1.result"
@@ -328,13 +328,13 @@ one() {
   awk -v r="$release" -v n="$name" '$1 != r || $2 != n' "$results" >"$results.new"
   echo "$line $(date +%F)" >>"$results.new"
   mv "$results.new" "$results"
-  echo "$line" | awk '{ printf "%s %s OTP %s: stock %s passed, %s failed, %.1f s, %.0f MB; Purlin %s, %s, %.1f s, %.0f MB\n", $2, $3, $1, $4, $5, $6, $7 / 1048576, $8, $9, $10, $11 / 1048576 }'
+  echo "$line" | awk '{ printf "%s %s OTP %s: stock %s passed, %s failed, %.1f s, %.0f MB; Purlin %s, %s, %.1f s, %.0f MB\n", $2, $3, $1, $4, $5, $6, $7 / 1048576, $9, $10, $11, $12 / 1048576 }'
   if [ -e "$log.differ" ]; then
     sed -n -e 's/^< /  stock alone fails: /p' -e 's/^> /  Purlin alone fails: /p' "$log.differ"
     status=1
   fi
   set -- $line
-  [ "$4 $5" = "$8 $9" ] || status=1
+  [ "$4 $5" = "$9 ${10}" ] || status=1
 }
 
 names=$*
