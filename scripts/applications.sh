@@ -9,7 +9,7 @@
 # out, with a line.
 # APPS: folders with checkouts, by colons. One that has the name of a row is taken in the place of what would be fetched: at the row's version if it is
 # a repository of git that has that tag, else as it is. One that no row names is run too, as what it is recognised by: mix.exs, rebar.config,
-# or gleam.toml.
+# or gleam.toml, unless LISTED=1 is given.
 # What APPS doesn't have is cloned from the row's address, or taken from Debian's source package where the row names one. Rows that cannot be had are
 # left out, with a line.
 # LIMIT (600): seconds for a step, building or testing. PURLIN: the executable (target/release/purlin). KEEP=1: what is built stays.
@@ -142,6 +142,16 @@ unpack() {
     mv "$store.new" "$store"
   fi
   (cd "$store" && tar -c --exclude=.git .) | tar -x -C "$into"
+}
+
+# sources_of NAME VERSION: a tree for each runtime. That for Purlin is a copy of what has not been built.
+sources_of() {
+  plain_tree=$work/otp$release/sources/$1
+  [ ! -d "$work/otp$release/purlin/$1" ] || return 0
+  mkdir -p "$work/otp$release/stock" "$work/otp$release/purlin"
+  rm -rf "$plain_tree" "$work/otp$release/stock/$1"
+  unpack "$1" "$2" "$plain_tree" || return 0
+  cp -a "$plain_tree" "$work/otp$release/stock/$1" && mv "$plain_tree" "$work/otp$release/purlin/$1"
 }
 
 # debian SOURCE INTO: a source package of the release's Debian. What apt says of one that the mirror doesn't hold goes to apt.txt.
@@ -349,9 +359,7 @@ for release in ${RELEASES:-27 29}; do
   fi
   # All sources first: each may be a dependency of another.
   for name in $(rows); do
-    for runtime in stock purlin; do
-      [ -d "$work/otp$release/$runtime/$name" ] || unpack "$name" "$(version "$name" "$release")" "$work/otp$release/$runtime/$name" || break
-    done
+    sources_of "$name" "$(version "$name" "$release")"
   done
   others=
   old_ifs=$IFS
@@ -361,9 +369,7 @@ for release in ${RELEASES:-27 29}; do
     for dir in "$top"/*/; do
       name=$(basename "$dir")
       [ -n "$names" ] || [ -n "${LISTED:-}" ] || rows | grep -qx "$name" || [ -z "$(kind "$dir")" ] || others="$others $name"
-      rows | grep -qx "$name" || [ -z "$(kind "$dir")" ] || for runtime in stock purlin; do
-        [ -d "$work/otp$release/$runtime/$name" ] || unpack "$name" "" "$work/otp$release/$runtime/$name"
-      done
+      rows | grep -qx "$name" || [ -z "$(kind "$dir")" ] || sources_of "$name" ""
     done
     IFS=:
   done

@@ -4,14 +4,13 @@
 set -u
 compile() {
   mkdir -p "$1/ebin"
-  # Behaviours and transformations of its own come first where others need them: what fails is compiled once more.
-  for round in 1 2; do
-    failed=
-    for f in "$1"/src/*.erl; do
-      [ "$round" = 1 ] || [ ! -e "$1/ebin/$(basename "$f" .erl).beam" ] || continue
-      erlc +debug_info $2 -pa "$1/ebin" -I "$1/include" -I "$1/src" -o "$1/ebin" "$f" || failed=1
-    done
-    [ -n "$failed" ] || break
+  [ ! -e "$1/.compiled" ] || return 0
+  rm -f "$1"/ebin/*.beam
+  : >"$1/.compiled"
+  # All at once is quickest. Transformations of its own come first where others need them: what fails then is compiled file by file, twice.
+  ! erlc +debug_info $2 -pa "$1/ebin" -I "$1/include" -I "$1/src" -o "$1/ebin" "$1"/src/*.erl || return 0
+  for f in "$1"/src/*.erl "$1"/src/*.erl; do
+    [ -e "$1/ebin/$(basename "$f" .erl).beam" ] || erlc +debug_info $2 -pa "$1/ebin" -I "$1/include" -I "$1/src" -o "$1/ebin" "$f"
   done
 }
 paths=
@@ -20,6 +19,7 @@ export ERL_LIBS="$APPLICATIONS_DEPS"
 case $1 in
   build)
     for d in ${APPLICATIONS_WITH:-}; do [ ! -d "$APPLICATIONS_DEPS/$d/src" ] || compile "$APPLICATIONS_DEPS/$d" ''; done
+    rm -f .compiled
     compile . '-DTEST=1 +nowarn_export_all'
     if [ -d test ]; then find test -name '*.erl' -exec erlc +debug_info +nowarn_export_all -DTEST=1 -I include -I src -pa ebin -pa test $paths -o test {} +; fi ;;
   test)
