@@ -335,6 +335,7 @@ one() {
   done
   [ ! -e "$log.left" ] || sort -u -o "$log.left" "$log.left"
   diff "$log.stock.failures" "$log.purlin.failures" >"$log.differ" && rm -f "$log.differ"
+  case " $line " in *" - - "*) echo "$name, OTP $release: a suite that doesn't say how many tests there were: $log.stock, $log.purlin"; status=1; return ;; esac
   awk -v r="$release" -v n="$name" '$1 != r || $2 != n' "$results" >"$results.new"
   echo "$line $(date +%F)" >>"$results.new"
   mv "$results.new" "$results"

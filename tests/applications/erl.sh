@@ -20,7 +20,7 @@ case $1 in
   build)
     for d in ${APPLICATIONS_WITH:-}; do [ ! -d "$APPLICATIONS_DEPS/$d/src" ] || compile "$APPLICATIONS_DEPS/$d" ''; done
     rm -f .compiled
-    compile . '-DTEST=1 +nowarn_export_all'
+    compile . '-DTEST=1 +nowarn_export_all +{parse_transform,eunit_autoexport}'
     if [ -d test ]; then find test -name '*.erl' -exec erlc +debug_info +nowarn_export_all -DTEST=1 -I include -I src -pa ebin -pa test $paths -o test {} +; fi ;;
   test)
     shift

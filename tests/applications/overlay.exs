@@ -27,7 +27,7 @@ defmodule Applications.SCM do
         nowhere = Path.join(System.fetch_env!("APPLICATIONS_DEPS"), ".nothing")
         File.mkdir_p!(nowhere)
         if file = System.get_env("APPLICATIONS_LEFT_OUT"), do: File.write!(file, "#{app}\n", [:append])
-        [path: nowhere, dest: nowhere, app: false, compile: false] ++ Keyword.take(opts, [:only, :runtime, :optional, :override, :build, :targets])
+        [path: nowhere, dest: nowhere, app: false, compile: false, runtime: false] ++ Keyword.take(opts, [:only, :optional, :override, :build, :targets])
     end
   end
 
