@@ -1,7 +1,7 @@
 # Each target installs what is missing on a Debian machine, then does its work. `sh demo`, `sh test` and `sh bench` need no make.
 # A line with `##` is what `make help` shows of a target.
 .PHONY: all install uninstall deb image releases figures help demo test test-modes test-release models check tidy coverage bench conformance generated fuzz soak hunt selfbuild setup \
-  roots atoms tables cluster networks nif-packages nif-rustler rabbitmq
+  roots atoms tables cluster networks nif-packages nif-rustler rabbitmq applications
 all: ## builds the release
 	cargo build --release
 
@@ -126,3 +126,7 @@ nif-rustler: setup ## a native library in Rust, on both runtimes
 
 rabbitmq: setup ## RabbitMQ as Debian packages it, on both runtimes
 	@sh scripts/rabbitmq.sh
+
+# NAMES names some, APPS folders with checkouts, RELEASES releases: make applications NAMES="jason plug" APPS=~/src RELEASES="27 29"
+applications: setup ## test suites of other people's libraries, on both runtimes
+	@RELEASES="$(or $(RELEASES),27 29)" APPS="$(APPS)" sh scripts/applications.sh $(NAMES)
