@@ -71,6 +71,49 @@ fn found(program: &str, line: &str) {
     let o = run(&["schedules", "show", file.path()]);
     assert_eq!(o.status.code(), Some(0), "{}", text(&o));
     assert!(text(&o).contains(line), "{}", text(&o));
+    let page = format!("{}.html", file.path());
+    let o = run(&["schedules", "show", file.path(), "--html", &page]);
+    assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+    let html = std::fs::read_to_string(&page).expect("a page");
+    let _ = std::fs::remove_file(&page);
+    assert!(
+        html.starts_with("<!doctype html>") && html.contains("class=\"s\""),
+        "{html}"
+    );
+    assert!(!html.contains("<0.") && !html.contains("http"), "{html}");
+}
+
+/// A file that was cut off, changed in one place, or whose run is another one's, is no file of a schedule, or its replay says where.
+#[test]
+fn a_damaged_file_is_told() {
+    let file = File::new("damaged");
+    let source = [
+        "schedules",
+        "--seed",
+        "1",
+        "--to",
+        file.path(),
+        "--",
+        "run",
+        "lost_race.erl",
+    ];
+    assert_eq!(run(&source).status.code(), Some(1));
+    let whole = std::fs::read_to_string(file.path()).expect("a file");
+    for bad in [
+        &whole[..whole.len() / 2],
+        &whole.replacen("status 1", "status 2", 1),
+        "",
+        "purlin schedule 2\n",
+    ] {
+        std::fs::write(file.path(), bad).expect("written");
+        let o = run(&["replay", file.path()]);
+        assert_eq!(o.status.code(), Some(66), "{}", text(&o));
+        assert!(
+            text(&o).contains("not a file of a schedule"),
+            "{}",
+            text(&o)
+        );
+    }
 }
 
 fn none(program: &str) {
@@ -87,6 +130,11 @@ fn none(program: &str) {
     ]);
     assert_eq!(o.status.code(), Some(0), "{}", text(&o));
     assert!(text(&o).contains("none failed"), "{}", text(&o));
+    assert!(
+        text(&o).contains("Seed 1 decides all of it."),
+        "{}",
+        text(&o)
+    );
 }
 
 #[test]
@@ -117,6 +165,46 @@ fn an_answer_that_comes_too_late() {
 fn a_monitor_after_the_end() {
     found("gone_race", "gone_race.erl:");
     none("gone_right");
+}
+
+#[test]
+fn a_receive_that_finds_something_at_once() {
+    found("early_race", "receive");
+    none("early_right");
+}
+
+#[test]
+fn a_name_whose_holder_ends() {
+    found("name_race", "name_race.erl:");
+    none("name_right");
+}
+
+/// What a sampler has found is cut down to deviations, and repeated from these.
+#[test]
+fn each_strategy_finds_a_lost_update() {
+    for strategy in ["pos", "surw", "random", "flips", "delays:1"] {
+        let file = File::new(&strategy.replace(':', "-"));
+        let o = run(&[
+            "schedules",
+            "--seed",
+            "1",
+            "--seeds",
+            "200",
+            "--strategy",
+            strategy,
+            "--to",
+            file.path(),
+            "--",
+            "run",
+            "lost_race.erl",
+        ]);
+        let t = text(&o);
+        assert_eq!(o.status.code(), Some(1), "{strategy}: {t}");
+        assert!(t.contains("to 1. Again: purlin replay"), "{strategy}: {t}");
+        let o = run(&["replay", file.path()]);
+        assert_eq!(o.status.code(), Some(1), "{strategy}: {}", text(&o));
+        assert!(text(&o).contains("as recorded"), "{strategy}: {}", text(&o));
+    }
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The start of an emulator whose schedules are chosen: what `purlin schedules` and `purlin replay` ask for.
 
 use crate::options::EmulatorOptions;
+use purlin_kernel::choice::deviation::Numbers;
 use purlin_kernel::choice::fork::{self, Replay, Search};
-pub use purlin_kernel::choice::fork::{Recorded, read, told};
 use purlin_kernel::choice::plan::Strategy;
-use purlin_kernel::choice::{self, report};
+pub use purlin_kernel::choice::told::{Recorded, read, told};
+use purlin_kernel::choice::{self, Sampling, report};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,12 +18,21 @@ pub(crate) fn takes(variable: &(OsString, OsString)) -> bool {
     variable.0 == VARIABLE
 }
 
+/// Nanoseconds of a day.
+const DAY: i64 = 86_400_000_000_000;
+
+/// The wall clock at the start of all runs, in nanoseconds since 1970: the day begins, but for less than a second that the seed draws.
+/// So the same seed gives the same numbers to those who take them from the clock.
+fn starts(now: i64, seed: u64) -> i64 {
+    now - now % DAY + (Numbers(seed).draw() % 1_000_000_000) as i64
+}
+
 enum Asked {
     Search(Search),
     Replay(Replay),
 }
 
-/// The search that is asked for: `None` where none is.
+/// What is asked for: `None` where nothing is.
 pub(crate) struct Request {
     asked: Asked,
     started: i64,
@@ -30,19 +40,16 @@ pub(crate) struct Request {
 }
 
 fn strategy(word: &str) -> Option<Strategy> {
-    Some(match word.split_once(':') {
-        Some(("pct" | "random" | "delays" | "pos" | "surw", n)) => {
-            Strategy::Random(n.parse().ok()?)
-        }
-        None => match word {
-            "portfolio" => Strategy::Portfolio,
-            "flips" => Strategy::Flips,
-            "stalls" => Strategy::Stalls,
-            "random" => Strategy::Random(2),
-            "none" => Strategy::Base,
-            _ => return None,
+    Some(match word {
+        "portfolio" => Strategy::Portfolio,
+        "flips" => Strategy::Flips,
+        "stalls" => Strategy::Stalls,
+        "delays" => Strategy::Delays(2),
+        "none" => Strategy::Base,
+        _ => match word.strip_prefix("delays:") {
+            Some(n) => Strategy::Delays(n.parse().ok().filter(|n| *n > 0)?),
+            None => Strategy::Sample(Sampling::named(word)?),
         },
-        _ => return None,
     })
 }
 
@@ -62,7 +69,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
         time: None,
         seed: now as u64 / 1000 % 100_000,
         strategy: Strategy::Portfolio,
-        stall: 100_000_000,
+        stall: 95_000_000,
         jobs: 1,
         to: None,
         json: false,
@@ -70,8 +77,8 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
         command: Vec::new(),
         release: o.otp.release,
     };
-    let mut started = now;
     let mut replay = None;
+    let mut recorded = None;
     let mut steps = false;
     let mut libraries = vec![o.otp.root.join("lib")];
     for line in text.lines() {
@@ -81,7 +88,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             "milliseconds" => search.time = value.parse().ok().map(Duration::from_millis),
             "seed" => search.seed = value.parse().unwrap_or(search.seed),
             "strategy" => search.strategy = strategy(value).unwrap_or(search.strategy),
-            "stall" => search.stall = value.parse().unwrap_or(100) * 1_000_000,
+            "stall" => search.stall = value.parse().unwrap_or(95) * 1_000_000,
             "jobs" => search.jobs = value.parse().unwrap_or(1),
             "to" => search.to = Some(PathBuf::from(value)),
             "json" => search.json = true,
@@ -90,10 +97,10 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             "library" => libraries.push(PathBuf::from(value)),
             "steps" => steps = true,
             "replay" => {
-                let read = std::fs::read_to_string(value);
-                match read.ok().as_deref().and_then(fork::read) {
+                let text = std::fs::read_to_string(value);
+                match text.ok().as_deref().and_then(read) {
                     Some(r) => {
-                        started = r.started;
+                        recorded = Some(r.started);
                         replay = Some(r.replay);
                     }
                     None => {
@@ -105,7 +112,9 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             _ => {}
         }
     }
+    let started = recorded.unwrap_or_else(|| starts(now, search.seed));
     purlin_term::background_free::at_once();
+    purlin_term::etf::fix_local();
     choice::begin(started);
     let asked = match replay {
         Some(r) => Asked::Replay(Replay { steps, ..r }),
