@@ -26,8 +26,12 @@ defmodule Applications.SCM do
       true ->
         nowhere = Path.join(System.fetch_env!("APPLICATIONS_DEPS"), ".nothing")
         File.mkdir_p!(nowhere)
+        # The project's own application may name it among those that it starts.
+        beams = Path.join(opts[:build], "ebin")
+        File.mkdir_p!(beams)
+        File.write!(Path.join(beams, "#{app}.app"), "{application, #{app}, [{vsn, \"0\"}, {modules, []}, {registered, []}, {applications, [kernel, stdlib]}]}.\n")
         if file = System.get_env("APPLICATIONS_LEFT_OUT"), do: File.write!(file, "#{app}\n", [:append])
-        [path: nowhere, dest: nowhere, app: false, compile: false, runtime: false] ++ Keyword.take(opts, [:only, :optional, :override, :build, :targets])
+        [path: nowhere, dest: nowhere, app: false, compile: false] ++ Keyword.take(opts, [:only, :runtime, :optional, :override, :build, :targets])
     end
   end
 
