@@ -40,7 +40,7 @@ grow("ets") -> table(ets:new(table, [public]), 0).
 
 heap(L) -> heap([{self(), length([a, b, c])} | L]).
 
-many(L) -> timer:sleep(10), many([lists:seq(1, 100) | L]).
+many(L) -> timer:sleep(10), many([lists:seq(1, 50) | L]).
 
 binaries(L, N) -> binaries([binary:copy(<<N:64>>, 65536) | L], N + 1).
 

@@ -35,7 +35,8 @@ lazy_atoms! {
 /// Parts of the limit, in hundredths, from which on memory is short, and below which it isn't any more; the same for the alarm.
 const SHORT: [usize; 2] = [75, 70];
 const ALARM: [usize; 2] = [80, 75];
-/// What is never used of a limit: an eighth, but no more than this.
+/// What is never used of a limit: such a part, but no more than this.
+const RESERVE_PART: usize = 6;
 const MOST_RESERVE: usize = 128 << 20;
 /// The part of the limit that a process takes, at least, which ends as soon as it is over.
 const LARGEST_PART: usize = 64;
@@ -143,7 +144,7 @@ pub fn left() -> Option<isize> {
 
 /// What is left free of a limit: what others come to allocate before they are asked, and the system for the node.
 fn reserve(limit: usize) -> usize {
-    (limit / 8).min(MOST_RESERVE)
+    (limit / RESERVE_PART).min(MOST_RESERVE)
 }
 
 /// Sixteenths of the reserve that are used.
@@ -345,7 +346,10 @@ const PUTS: u32 = 32;
 pub fn table_grows(cx: &mut Cx, table: impl FnOnce() -> (Term, usize, usize, bool)) {
     let n = PUT.get().wrapping_add(1);
     PUT.set(n);
-    if cx.proc.is_null() || cx.process().has(EXIT_PENDING) || (!is_over() && n % PUTS != 0) {
+    if cx.proc.is_null()
+        || cx.process().has(EXIT_PENDING)
+        || (!is_over() && !n.is_multiple_of(PUTS))
+    {
         return;
     }
     let (name, at, bytes, owned) = table();

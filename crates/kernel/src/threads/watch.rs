@@ -21,7 +21,7 @@ const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(500);
 /// Pauses between two times that freed blocks are given back; that processes are asked to collect themselves while it is over.
 const GIVEN_BACK: Duration = Duration::from_millis(1000);
-const COLLECTED_OVER: Duration = Duration::from_millis(100);
+const COLLECTED_OVER: Duration = Duration::from_millis(30);
 /// Else they are asked when such a part of the limit more is used than when they were asked before.
 const COLLECTED_PART: usize = 64;
 /// Processes that are asked at a time, and the size from which on one collects itself.
