@@ -122,7 +122,8 @@ static GLOBAL: &[Row] = &[
 
 /// Whether `+M<switch>` is a whole switch, so that its value is the next argument.
 pub(super) fn takes_next(switch: &str) -> bool {
-    GLOBAL.iter().any(|row| row.name == switch)
+    switch == "limit"
+        || GLOBAL.iter().any(|row| row.name == switch)
         || switch
             .strip_prefix(|letter| ALLOCATORS.contains(letter))
             .is_some_and(|switch| PER_ALLOCATOR.iter().any(|row| row.name == switch))

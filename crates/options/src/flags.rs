@@ -9,6 +9,7 @@ use std::ffi::OsString;
 
 use super::alloc;
 use super::cpus::CpuCounts;
+use super::memory::MemoryLimit;
 use super::topology;
 use super::values::*;
 use super::*;
@@ -922,6 +923,11 @@ pub static OTHER_FLAGS: &[(&str, &str, &str)] = &[
         "VALUE",
         "settings of memory allocators: checked, reported, without effect",
     ),
+    (
+        "Mlimit",
+        "BYTES|off",
+        "memory that the node may use, with k, m or g: else what its control groups grant",
+    ),
     ("V", "", "print the emulator's version and leave"),
 ];
 
@@ -1023,6 +1029,13 @@ pub(super) fn parse(
     for at in 1..end {
         let switch = words[at].strip_prefix("-M").filter(|_| !used[at]);
         let Some(switch) = switch else { continue };
+        if let Some(glued) = switch.strip_prefix("limit") {
+            let value = value(at, glued, &mut used)?;
+            let limit = MemoryLimit::parse(&value);
+            parsed.flags.memory_limit =
+                limit.ok_or_else(|| format!("bad \"Mlimit\" value: {value}"))?;
+            continue;
+        }
         let (setting, used_next) = alloc::parse(switch, next(at))?;
         used[at] = true;
         used[at + 1] |= used_next;

@@ -123,6 +123,8 @@ pub struct EmulatorFlags {
     pub port_signals: PortSignals,
     /// `+M…`: allocator settings as given, in order, checked; reported, without further effect.
     pub allocator: Vec<alloc::AllocSetting>,
+    /// `+Mlimit`.
+    pub memory_limit: memory::MemoryLimit,
 }
 
 /// Sizes of the tables that stock fixes at start.
@@ -630,6 +632,7 @@ impl EmulatorFlags {
             compat_release: otp_release,
             port_signals: PortSignals::Default,
             allocator: Vec::new(),
+            memory_limit: memory::MemoryLimit::default(),
         }
     }
 }

@@ -12,7 +12,7 @@
 use crate::background_free;
 use crate::counts;
 use crate::fence::{self, Kind};
-use crate::pressure::{gives_back, is_crowded};
+use crate::pressure::{asked, gives_back, is_crowded};
 use crate::sync::{Mutex, MutexGuard};
 use crate::sys;
 use crate::word::Term;
@@ -381,6 +381,7 @@ pub fn alloc_block(words: usize) -> *mut Term {
         return p as *mut Term;
     }
     if words > MAP_ABOVE_WORDS {
+        asked(words * 8);
         MAPPED_BYTES.fetch_add(words * 8, Ordering::Relaxed);
         let p = map(words * 8) as *mut Term;
         note(p, words);
@@ -388,6 +389,9 @@ pub fn alloc_block(words: usize) -> *mut Term {
     } else if let Some(p) = stashed(words).or_else(|| take_warm(words)) {
         p
     } else {
+        if words > STASH_WORDS {
+            asked(words * 8);
+        }
         let l = layout(words);
         // SAFETY: the layout has a size.
         let p = unsafe { std::alloc::alloc(l) };
@@ -440,6 +444,7 @@ pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option
         (words * 8).next_multiple_of(page),
         (to * 8).next_multiple_of(page),
     );
+    asked(bytes.saturating_sub(from));
     // It may move, and others get its addresses at once.
     MAPPED.lock().remove(&(p as usize));
     let Some(q) = sys::resize(p as usize, from, bytes) else {

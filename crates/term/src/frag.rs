@@ -79,6 +79,9 @@ impl Fragment {
         f
     }
     fn push_block(&mut self, words: usize) {
+        if words > crate::blocks::MAP_ABOVE_WORDS {
+            crate::pressure::asked(words * 8);
+        }
         let l = layout(words);
         // SAFETY: the layout has a size.
         let mem = unsafe { fence::allocate(Kind::Fragment, l) };

@@ -321,7 +321,7 @@ impl Alloc for Heap {
     }
     #[inline]
     fn off_heap_grew(&mut self) {
-        if self.off_heap.bytes > self.vheap_bytes {
+        if self.off_heap.bytes > self.vheap_bytes || crate::pressure::is_over() {
             self.gc_wanted = true;
         }
     }

@@ -10,7 +10,7 @@
 
 use crate::counts;
 use crate::fence::{self, Kind};
-use crate::pressure::{gives_back, is_crowded};
+use crate::pressure::{asked, gives_back, is_crowded};
 use crate::stress::stress;
 use crate::sync::Mutex;
 use smallvec::SmallVec;
@@ -86,6 +86,9 @@ pub(crate) fn allocate(l: Layout) -> *mut u8 {
     }
     // Its head needs no more than what the C library aligns anything to.
     debug_assert!(l.align() <= 8);
+    if l.size() >= *SIZES.start() {
+        asked(l.size());
+    }
     let kept = match SIZES.contains(&l.size()) {
         true => take(l.size()),
         false => None,
@@ -143,6 +146,9 @@ pub(crate) unsafe fn reallocate(p: *mut u8, bytes: usize, new: usize) -> *mut u8
         && (new..=new + slack(new)).contains(&there)
     {
         return p;
+    }
+    if new >= *SIZES.start() {
+        asked(new.saturating_sub(bytes));
     }
     libc::realloc(p.cast(), new).cast()
 }

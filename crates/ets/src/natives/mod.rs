@@ -14,10 +14,12 @@ use crate::{
 };
 use crate::{bifs, lazy_atoms, signal};
 use purlin_kernel::accounts::{self, Kind as Account};
+use purlin_kernel::system::memory;
 use purlin_native::reschedule::{self, MANY, dirty_if};
 use purlin_term::arith::{self, ArithError};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::gc::stress_roll;
+use purlin_term::pressure::is_short;
 use purlin_term::release::{
     self, BAGS_FROM_BEHIND, ETS_POSITION_CAUSE, ETS_SOUND_DEFAULTS, SILENT_HEIRS,
 };
@@ -337,6 +339,9 @@ const MOST_INSERTED: usize = MANY / 16;
 
 fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fail> {
     let t = table(cx, tab, Want::Write)?;
+    if is_short() {
+        grows(cx, t);
+    }
     if is_object(t, what) {
         let o = Owned::new_shared(cx, what);
         cx.bump(o.copied_words() / 256);
@@ -388,6 +393,21 @@ fn insert(cx: &mut Cx, tab: Term, what: Term, new_only: bool) -> Result<bool, Fa
     })?;
     accounts::copied(cx, Account::TableIn, words, what);
     Ok(there!(cx, told))
+}
+
+/// Something is put into a table while the limit of the node's memory is near.
+#[cold]
+fn grows(cx: &mut Cx, t: &Table) {
+    let me = cx.self_pid();
+    memory::table_grows(cx, || {
+        let bytes = 8 * t.size_and_words().1;
+        (
+            t.name(),
+            std::ptr::from_ref(t) as usize,
+            bytes,
+            t.owner() == me,
+        )
+    });
 }
 
 fn insert_2(cx: &mut Cx, [tab, what]: [Term; 2]) -> BifResult {

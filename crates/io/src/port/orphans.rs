@@ -13,8 +13,10 @@ use std::time::Duration;
 
 /// How long a child stays that has ended, for a library to wait for it.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is looked whether there are children at all, where there were none, or only those that others wait for.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How soon it is looked again whether there are children at all, where there were none, or only those that others wait for; the
+/// pause doubles while that stays so, up to the second, so that an idle container is left alone.
+const LOOK_FIRST: Duration = Duration::from_millis(500);
+const LOOK_LAST: Duration = Duration::from_secs(16);
 
 /// Starts the thread that waits for orphans, if the emulator gets any.
 pub fn start() {
@@ -26,8 +28,14 @@ pub fn start() {
         .stack_size(256 * 1024)
         .spawn(|| {
             purlin_kernel::affinity::begin_unbound();
+            let mut pause = LOOK_FIRST;
             loop {
-                wait_for_some();
+                if wait_for_some() {
+                    pause = LOOK_FIRST;
+                } else {
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(LOOK_LAST);
+                }
             }
         });
     if let Err(e) = t {
@@ -36,15 +44,17 @@ pub fn start() {
     }
 }
 
-/// Waits until a child has ended, and for all that have and that nobody has waited for in a while.
-fn wait_for_some() {
+/// Waits until a child has ended, and for all that have and that nobody has waited for in a while. False: there is no child, or one
+/// that somebody else waits for.
+fn wait_for_some() -> bool {
     // It stays: whoever waits for it finds it.
     let first = match child::ended_child() {
         Some(pid) if !spawn::is_running(pid) => pid,
-        _ => return std::thread::sleep(LOOK_EVERY),
+        _ => return false,
     };
     let mut ended: HashSet<libc::pid_t> = child::ended_children().into_iter().collect();
     ended.insert(first);
     std::thread::sleep(PATIENCE);
     ended.into_iter().for_each(spawn::wait_for_stranger);
+    true
 }

@@ -2,7 +2,7 @@
 //!
 //! Every collection of a running process, of one that begins to wait, and of one that upkeep compacts comes through
 //! [`Collect::collect`]: so the roots are named once, a collection is told to whoever watches, and its words are counted and held
-//! against `max_heap_size`. Nothing else calls the collector on the heap of a process; `destroy` frees heaps of those that
+//! against `max_heap_size` and the limit of the node's memory. Nothing else calls the collector on the heap of a process; `destroy` frees heaps of those that
 //! ended.
 //!
 //! # Roots
@@ -23,6 +23,7 @@ pub mod compact;
 
 use crate::cx::Cx;
 use crate::process::{EXIT_PENDING, OFF_HEAP_QUEUE, TRACED};
+use crate::system::memory;
 use purlin_term::gc;
 use purlin_term::{NIL, Term};
 
@@ -120,7 +121,7 @@ impl Collect for Cx {
             crate::sched::let_others();
         }
         let roots = &mut [regs, one, dictionary];
-        let words = match sweep {
+        let mut words = match sweep {
             Sweep::Due => gc::collect(&mut self.heap, need, roots, false),
             Sweep::Full => gc::collect(&mut self.heap, need, roots, true),
             Sweep::Rest => gc::rest(&mut self.heap, roots),
@@ -128,6 +129,11 @@ impl Collect for Cx {
             Sweep::Idle => gc::sweep_idle(&mut self.heap, roots),
             Sweep::Exact | Sweep::Compact => gc::shrink_to_fit(&mut self.heap, roots),
         };
+        // What a process at the limit of memory holds is no garbage before it is held against that.
+        let pressed = memory::is_pressed(self);
+        if pressed && sweep == Sweep::Due {
+            words += gc::collect(&mut self.heap, need, roots, true);
+        }
         if fresh != 0 {
             crate::accounts::allocated(self, fresh);
             crate::accounts::kept(self, words);
@@ -143,6 +149,9 @@ impl Collect for Cx {
         if !waits {
             self.reds -= (words / WORDS_PER_REDUCTION) as i64;
             limit_heap(self);
+            if pressed {
+                memory::hold_against(self);
+            }
         }
         if let Some(t) = told {
             crate::events::gc_end(self, t);

@@ -46,6 +46,9 @@ pub(crate) static THREADS: OnceLock<Threads> = OnceLock::new();
 /// Wakes the upkeep thread, which sleeps while nothing happens.
 pub(crate) static UPKEEP: LazyLock<Parker> = LazyLock::new(Parker::new);
 
+/// Wakes the thread that watches memory, likewise.
+pub(crate) static WATCH: LazyLock<Parker> = LazyLock::new(Parker::new);
+
 /// Most schedulers.
 pub const MAX_SCHEDULERS: usize = 1024;
 
@@ -154,6 +157,7 @@ impl Hooks for Here {
         self.rests[i].end();
         crate::waits::rested();
         UPKEEP.unpark();
+        WATCH.unpark();
         events::scheduler_is(i + 1, true, MAX_SCHEDULERS.saturating_sub(idle));
     }
     fn wakes(&self) {

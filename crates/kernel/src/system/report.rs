@@ -161,6 +161,37 @@ pub(crate) fn process_crash(cx: &mut Cx, reason: Term) {
     }
 }
 
+/// The process in the context has grown while the limit of the node's memory is reached. The limit, what is used of it, and what the
+/// process takes, or the table that it has put something into, in bytes.
+pub(crate) fn memory_limit_reached(cx: &mut Cx, bytes: [usize; 3], table: Option<Term>) {
+    const FIRST: &str = "     Process:            ~p~n     Context:            memory limit of the node reached~n\
+        \x20    Memory Limit:       ~p~n     Memory Used:        ~p~n";
+    const PROCESS: &str = "     Process Memory:     ~p~n";
+    const TABLE: &str = "     Table:              ~p~n     Table Memory:       ~p~n";
+    const REST: &str =
+        "     Kill:               true~n     Message Queue Len:  ~p~n     GC Info:            ~p~n";
+    let me = cx.self_pid();
+    // Nothing may be made on the heap that is being collected.
+    let mut f = Fragment::new();
+    let info = crate::process::heap_info::gc_info(&mut f, &cx.heap, None);
+    let [limit, used, mine] = bytes.map(|n| Term::small(n as i64));
+    let mut args = vec![me, limit, used];
+    args.extend(table);
+    args.extend([
+        mine,
+        Term::small(cx.process().queued_messages() as i64),
+        info,
+    ]);
+    let leader = match cx.process().group_leader {
+        am::UNDEFINED => NIL,
+        pid => pid,
+    };
+    let what = if table.is_some() { TABLE } else { PROCESS };
+    let format = format!("{FIRST}{what}{REST}");
+    send(Level::Error, leader, me, Text::Format(&format, &args));
+    drop(purlin_term::frag::OwnedTerm::from_parts(info, f));
+}
+
 /// The process in the context is larger than its `max_heap_size`: `words` words in all.
 pub(crate) fn max_heap_exceeded(cx: &mut Cx, limit: crate::process::ext::MaxHeap, words: usize) {
     const REST: &str = "~n     Context:            maximum heap size reached~n\

@@ -5,6 +5,7 @@ pub mod alone;
 pub mod lent;
 pub mod slice;
 pub mod upkeep;
+mod watch;
 
 use crate::code::epochs::epochs;
 use crate::cx::{Cx, Exit};
@@ -132,6 +133,8 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
     }
     sched::set_online(n);
     lent::begin();
+    crate::system::memory::begin();
+    watch::start();
     for i in 0..dirty_cpu.max(1) {
         start_dirty::<E>(&DIRTY_CPU, msacc::Kind::DirtyCpu, format!("dcpu{}", i + 1));
     }

@@ -6,20 +6,28 @@
 //!   heaps which was not used again, and has the C library give back what it holds free;
 //! * tells the memory of heaps whether processes are a crowd;
 //! * has others take what waits for a scheduler that is in a native since the round before;
+//! * sees whether there has come to be a limit of memory, which another thread watches then ([`super::watch`]);
 //! * sees whether the processors that may be used have changed, and follows, unless the program has said how many
 //!   schedulers it wants.
 
+use super::watch;
 use crate::collect::compact;
 use crate::cx::Cx;
 use crate::msacc::{self, State};
+use crate::options::memory::resident;
 use crate::process::state::{Age, Wait};
 use crate::process::table;
 use crate::sched::{self, context_switches, reductions, rest_if_stopped, spawned};
+use crate::system::memory;
 use purlin_term::gc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const ROUND: Duration = Duration::from_millis(500);
+/// Where the limit of memory is near: what waits is compacted the sooner.
+const ROUND_IN_SHORT: Duration = Duration::from_millis(100);
+/// It is looked so often whether there has come to be a limit of memory.
+const LIMITED: Duration = Duration::from_secs(2);
 /// A round that takes long is followed by a pause of so many times its own length, but none longer than this.
 const REST: u32 = 20;
 const LONGEST: Duration = Duration::from_millis(1000);
@@ -68,6 +76,8 @@ struct Seen {
     /// Bytes given back by compaction since then.
     compacted: usize,
     processors: u32,
+    /// When it was last looked whether there is a limit of memory.
+    limited: Option<Instant>,
     /// For [`sched::rescue`].
     picks: Vec<usize>,
 }
@@ -104,7 +114,11 @@ fn serve() {
         let kept = purlin_term::blocks::release_unused() | purlin_term::large::release_unused();
         let left = give_back(&mut seen, quiet) | kept;
         follow_processors(&mut seen);
+        follow_memory(&mut seen);
         pause = (begun.elapsed() * REST).clamp(ROUND, LONGEST);
+        if purlin_term::pressure::is_short() {
+            pause = pause.min(ROUND_IN_SHORT);
+        }
         if switches == seen.switches && !waiting && !left {
             sleep(switches);
         }
@@ -200,13 +214,6 @@ fn give_back_at_once() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn give_back_at_once() {}
 
-/// Bytes of resident memory; 0 where the system doesn't tell.
-fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = text.split(' ').nth(1).and_then(|n| n.parse::<usize>().ok());
-    pages.unwrap_or(0) * purlin_term::sys::page_bytes()
-}
-
 fn follow_processors(seen: &mut Seen) {
     if CHOSEN.load(Ordering::Relaxed) {
         return;
@@ -215,5 +222,16 @@ fn follow_processors(seen: &mut Seen) {
     if n != seen.processors {
         seen.processors = n;
         sched::multi_scheduling::set_online(n as usize);
+    }
+}
+
+/// Sees whether there is a limit of memory by now, and has it watched.
+fn follow_memory(seen: &mut Seen) {
+    if seen.limited.is_none_or(|t| t.elapsed() > LIMITED) {
+        seen.limited = Some(Instant::now());
+        if memory::limit().is_none() {
+            memory::measure();
+        }
+        watch::start();
     }
 }

@@ -9,6 +9,7 @@ use crate::sched::binding;
 use crate::signal::share;
 use crate::{bifs, clock, code, lazy_atoms, process, sched};
 use purlin_isa::release::Feature;
+use purlin_kernel::system::memory as kernel_memory;
 use purlin_term::release::{
     self, ASYNC_DIST_TOLD, EMBEDDED_TOLD, HALT_FLUSH_TIMEOUT, SMALLER_INTEGERS,
 };
@@ -459,6 +460,9 @@ items! {
             cx.tuple(&[am::MIN_BIN_VHEAP_SIZE, Term::small(n.into())])
         };
     "max_heap_size": "Default of the limit of heaps." => |cx, _| system_flag::max_heap(cx, Some(process::max_heap_flags()));
+    "memory_limit": "Bytes that the node may use, by its control groups or `+Mlimit`." => |_, _| {
+            kernel_memory::limit().map_or(am::UNDEFINED, |(limit, _)| count(limit))
+        };
     "message_queue_data": "Default of where messages are kept." => |_, _| {
             if process::default_off_heap_queue() {
                 am::OFF_HEAP

@@ -26,7 +26,7 @@ use crate::counts;
 use crate::fence;
 use crate::heap::Heap;
 use crate::off_heap::release_off_heap;
-use crate::pressure::is_crowded;
+use crate::pressure::{is_crowded, is_short};
 use crate::sent;
 use crate::stress::{self, poison, stress};
 use crate::verify::look;
@@ -517,6 +517,12 @@ fn finish(heap: &mut Heap) {
         heap.need_fullsweep = true;
     }
     heap.vheap_bytes = vheap_size_for(heap.off_heap.bytes, heap.vheap_bytes, heap.min_vheap_words);
+    if is_short() {
+        let most = heap.off_heap.bytes + BINARIES_IN_SHORT;
+        heap.vheap_bytes = heap.vheap_bytes.min(most);
+        let old = heap.old_off_heap.bytes + BINARIES_IN_SHORT;
+        heap.old_vheap_bytes = heap.old_vheap_bytes.min(old);
+    }
 }
 
 /// Puts what the fragments own on the heap's list.

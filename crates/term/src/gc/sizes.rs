@@ -88,6 +88,9 @@ pub(super) fn room_for(used: usize) -> usize {
     if sizes[i] > MOST_ROOM { i - 1 } else { i }
 }
 
+/// Bytes of binaries that a process may come to hold before it is collected, where the limit of memory is near.
+pub(super) const BINARIES_IN_SHORT: usize = 4 << 20;
+
 /// Words of the largest heap that stays as large as it is while its process runs.
 pub(super) const STAY_WORDS: usize = 1 << 16;
 /// Words of the smallest that does so where a minor collection has promoted most of it: smaller ones are refilled with little loss.

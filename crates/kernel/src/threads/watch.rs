@@ -1,0 +1,156 @@
+//! The watch over the limit of memory: one thread, which is there as soon as there is a limit.
+//!
+//! It measures ([`crate::system::memory`]) the more often the less is left, and sleeps while nothing happens. Where memory is short it
+//! gives freed blocks back, and has processes that take much collect themselves, those that wait included. Where it stays over, that
+//! holds them against the limit too.
+
+use crate::collect::{Also, Collect, Sweep};
+use crate::process::state::Priority;
+use crate::process::table;
+use crate::sched::{self, context_switches, rest_if_stopped};
+use crate::signal::Task;
+use crate::signal::send::run_in_at;
+use crate::system::memory;
+use purlin_term::pressure::{is_over, is_short};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The most bytes that programs are taken to fill in a second: so long the thread may sleep.
+const FILLED_PER_SECOND: isize = 2 << 30;
+const SHORTEST: Duration = Duration::from_millis(2);
+const LONGEST: Duration = Duration::from_millis(500);
+/// Pauses between two times that freed blocks are given back; that processes are asked to collect themselves while it is over.
+const GIVEN_BACK: Duration = Duration::from_millis(1000);
+const COLLECTED_OVER: Duration = Duration::from_millis(30);
+/// Else they are asked when such a part of the limit more is used than when they were asked before.
+const COLLECTED_PART: usize = 64;
+/// Processes that are asked at a time, and the size from which on one collects itself.
+const ASKED: usize = 2000;
+const LARGE_BYTES: usize = 256 << 10;
+
+static RUNS: AtomicBool = AtomicBool::new(false);
+
+/// Starts the thread, if there is a limit and it isn't there yet.
+pub(super) fn start() {
+    if memory::limit().is_none() || RUNS.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let made = std::thread::Builder::new()
+        .name("memory".into())
+        .stack_size(sched::stack_size())
+        .spawn(serve);
+    if let Err(e) = made {
+        eprintln!("purlin: cannot start the thread that watches memory: {e}");
+    }
+}
+
+#[derive(Default)]
+struct Done {
+    collected: Option<Instant>,
+    /// Bytes that were used then.
+    used: usize,
+    given_back: Option<Instant>,
+    /// Cell of the process that is asked next.
+    next: u32,
+}
+
+fn serve() {
+    let mut done = Done::default();
+    let mut switches = 0;
+    loop {
+        memory::measure();
+        let pause = pause();
+        match is_short() {
+            true => relieve(&mut done),
+            false => done = Done::default(),
+        }
+        std::thread::sleep(pause);
+        rest_if_stopped();
+        let now = context_switches();
+        if now == switches && !is_over() {
+            sched::WATCH.park(|| context_switches() != now || sched::working().contains(&true));
+        }
+        switches = now;
+    }
+}
+
+/// The time in which what is left can't be used up.
+fn pause() -> Duration {
+    match memory::left() {
+        None => LONGEST,
+        Some(left) => {
+            let micros = left.max(0) as i128 * 1_000_000 / FILLED_PER_SECOND as i128;
+            Duration::from_micros(micros as u64).clamp(SHORTEST, LONGEST)
+        }
+    }
+}
+
+/// Makes room.
+fn relieve(done: &mut Done) {
+    let due = |last: Option<Instant>, after| last.is_none_or(|t: Instant| t.elapsed() > after);
+    if due(done.given_back, GIVEN_BACK) {
+        memory::relieve();
+        done.given_back = Some(Instant::now());
+    }
+    let (limit, used) = memory::limit().unwrap_or_default();
+    done.used = done.used.min(used);
+    let asks = match is_over() {
+        true => due(done.collected, COLLECTED_OVER),
+        false => done.collected.is_none() || used > done.used + limit / COLLECTED_PART,
+    };
+    if asks {
+        ask_to_collect(done);
+        done.collected = Some(Instant::now());
+        done.used = used;
+    }
+}
+
+/// Has some processes look at themselves, others each time.
+fn ask_to_collect(done: &mut Done) {
+    let all = table().used_cells();
+    let n = (ASKED as u32).min(all);
+    for i in 0..n {
+        let cell = (done.next + i) % all;
+        let p = table().cell(cell);
+        // SAFETY: cells are never unmapped; the id and the state word are atomics.
+        let (id, alive) = unsafe {
+            (
+                (*p).id.load(Ordering::Relaxed),
+                (*p).state.load().is_alive(),
+            )
+        };
+        if alive && id != crate::process::NO_ID {
+            let look: Task = Box::new(|cx| {
+                if let Some(cx) = cx
+                    && memory::is_worth_asking(cx, large())
+                {
+                    cx.process()
+                        .ext_mut()
+                        .deferred
+                        .push((Priority::Normal, collects()));
+                }
+            });
+            run_in_at(purlin_term::Term::pid(id), Priority::Normal, look);
+        }
+    }
+    done.next = if all == 0 { 0 } else { (done.next + n) % all };
+}
+
+fn large() -> usize {
+    match is_over() {
+        true => LARGE_BYTES.min(memory::least()),
+        false => LARGE_BYTES,
+    }
+}
+
+/// Collects the process that runs it.
+fn collects() -> Task {
+    Box::new(|cx| {
+        if let Some(cx) = cx {
+            let live = cx.interp.live;
+            // SAFETY: deferred tasks run between time slices, where `live` registers are all there is.
+            unsafe { cx.collect(0, live, Also::NONE, Sweep::Full) };
+            memory::has_collected(cx);
+        }
+    })
+}

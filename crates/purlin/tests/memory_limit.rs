@@ -1,0 +1,133 @@
+//! The limit of a node's memory: what grows beyond it ends, and the node goes on; a limit that changes is followed.
+//!
+//! Skipped with a printed line where there is no OTP. `scripts/containers.sh` does the same in a control group, beside stock.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    /// None where there is no OTP.
+    fn new() -> Option<Scratch> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("purlin-mem-{}-{number}", std::process::id()));
+        fs::create_dir_all(&dir).expect("makes a scratch directory");
+        let scratch = Scratch(dir);
+        let version = scratch.purlin(&["version"]);
+        if !String::from_utf8_lossy(&version.stdout).contains("Erlang/OTP") {
+            println!("skipped: no OTP");
+            return None;
+        }
+        Some(scratch)
+    }
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+        command.args(args).current_dir(&self.0).stdin(Stdio::null());
+        command
+    }
+    fn purlin(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("runs")
+    }
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).expect("writes a file");
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What grows in one of the ways of `examples/limits` ends, with a report, and the server beside it answers.
+fn grows(way: &str) {
+    let Some(s) = Scratch::new() else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/limits/limits.erl");
+    let source = source.to_string_lossy();
+    assert!(s.purlin(&["erlc", &source]).status.success());
+    let args = ["erl", "+Mlimit", "256m", "-noshell", "-pa", "."];
+    let out = s.purlin(&[&args[..], &["-run", "limits", "main", way]].concat());
+    let text = String::from_utf8_lossy(&out.stdout);
+    for line in ["limit 268435456", "ended killed", "serves"] {
+        assert!(text.lines().any(|l| l == line), "{line}: {out:?}");
+    }
+    assert!(text.contains("memory limit of the node reached"), "{text}");
+    assert!(out.status.success());
+}
+
+#[test]
+fn a_heap_ends() {
+    grows("heap");
+}
+#[test]
+fn some_of_many_heaps_end() {
+    grows("many");
+}
+#[test]
+fn binaries_end() {
+    grows("binaries");
+}
+#[test]
+fn a_table_ends() {
+    grows("ets");
+}
+
+#[test]
+fn a_limit_that_changes_is_followed() {
+    let Some(s) = Scratch::new() else { return };
+    s.write("memory.max", "max\n");
+    s.write("memory.high", "max\n");
+    s.write("memory.current", "900000000\n");
+    s.write("memory.stat", "anon 850000000\ninactive_file 50000000\n");
+    s.write(
+        "w.erl",
+        r#"
+-module(w).
+-export([main/0]).
+main() ->
+    {ok, _} = application:ensure_all_started(sasl),
+    tell(until(fun() -> erlang:system_info(memory_limit) =:= undefined end)),
+    ok = file:write_file("memory.high", "2000000000\n"),
+    tell(until(fun() -> erlang:system_info(memory_limit) =:= 2000000000 end)),
+    tell(alarm_handler:get_alarms() =:= []),
+    ok = file:write_file("memory.max", "1010000000\n"),
+    tell(until(fun() -> alarm_handler:get_alarms() =:= [{system_memory_high_watermark, []}] end)),
+    tell(until(fun() -> erlang:system_info(memory_limit) =:= 1010000000 end)),
+    ok = file:write_file("memory.current", "100000000\n"),
+    tell(until(fun() -> alarm_handler:get_alarms() =:= [] end)),
+    halt(0).
+tell(B) -> io:format("~p~n", [B]).
+until(F) -> until(F, 200).
+until(_, 0) -> false;
+until(F, N) -> F() orelse begin timer:sleep(50), until(F, N - 1) end.
+"#,
+    );
+    assert!(s.purlin(&["erlc", "w.erl"]).status.success());
+    let mut command = s.command(&["erl", "-noshell", "-pa", ".", "-s", "w", "main"]);
+    let out = command
+        .env("PURLIN_MEMORY_GROUP", &s.0)
+        .output()
+        .expect("runs");
+    let text = String::from_utf8_lossy(&out.stdout);
+    let told: Vec<&str> = text
+        .lines()
+        .filter(|l| ["true", "false"].contains(l))
+        .collect();
+    assert_eq!(told, ["true"; 6], "{out:?}");
+    // Nothing limits where the flag says so, and a value that is none is refused.
+    let limit = "io:format(\"~p~n\", [erlang:system_info(memory_limit)]), halt().";
+    let mut command = s.command(&["erl", "+Mlimit", "off", "-noshell", "-eval", limit]);
+    let out = command
+        .env("PURLIN_MEMORY_GROUP", &s.0)
+        .output()
+        .expect("runs");
+    assert_eq!(String::from_utf8_lossy(&out.stdout).trim(), "undefined");
+    let out = s.purlin(&["erl", "+Mlimit", "5x", "-noshell", "-eval", limit]);
+    assert_eq!(out.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(said.contains("bad \"Mlimit\" value: 5x"), "{said}");
+}
