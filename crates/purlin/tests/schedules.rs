@@ -87,6 +87,11 @@ fn none(program: &str) {
     ]);
     assert_eq!(o.status.code(), Some(0), "{}", text(&o));
     assert!(text(&o).contains("none failed"), "{}", text(&o));
+    assert!(
+        text(&o).contains("Seed 1 decides all of it."),
+        "{}",
+        text(&o)
+    );
 }
 
 #[test]
@@ -117,6 +122,46 @@ fn an_answer_that_comes_too_late() {
 fn a_monitor_after_the_end() {
     found("gone_race", "gone_race.erl:");
     none("gone_right");
+}
+
+#[test]
+fn a_receive_that_finds_something_at_once() {
+    found("early_race", "receive");
+    none("early_right");
+}
+
+#[test]
+fn a_name_whose_holder_ends() {
+    found("name_race", "name_race.erl:");
+    none("name_right");
+}
+
+/// What a sampler has found is cut down to deviations, and repeated from these.
+#[test]
+fn each_strategy_finds_a_lost_update() {
+    for strategy in ["pos", "surw", "random", "flips", "delays:1"] {
+        let file = File::new(&strategy.replace(':', "-"));
+        let o = run(&[
+            "schedules",
+            "--seed",
+            "1",
+            "--seeds",
+            "200",
+            "--strategy",
+            strategy,
+            "--to",
+            file.path(),
+            "--",
+            "run",
+            "lost_race.erl",
+        ]);
+        let t = text(&o);
+        assert_eq!(o.status.code(), Some(1), "{strategy}: {t}");
+        assert!(t.contains("to 1. Again: purlin replay"), "{strategy}: {t}");
+        let o = run(&["replay", file.path()]);
+        assert_eq!(o.status.code(), Some(1), "{strategy}: {}", text(&o));
+        assert!(text(&o).contains("as recorded"), "{strategy}: {}", text(&o));
+    }
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use crate::options::EmulatorOptions;
 use purlin_kernel::choice::fork::{self, Replay, Search};
-pub use purlin_kernel::choice::fork::{Recorded, read, told};
 use purlin_kernel::choice::plan::Strategy;
-use purlin_kernel::choice::{self, report};
+pub use purlin_kernel::choice::told::{Recorded, read, told};
+use purlin_kernel::choice::{self, Sampling, report};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,7 +22,7 @@ enum Asked {
     Replay(Replay),
 }
 
-/// The search that is asked for: `None` where none is.
+/// What is asked for: `None` where nothing is.
 pub(crate) struct Request {
     asked: Asked,
     started: i64,
@@ -30,19 +30,16 @@ pub(crate) struct Request {
 }
 
 fn strategy(word: &str) -> Option<Strategy> {
-    Some(match word.split_once(':') {
-        Some(("pct" | "random" | "delays" | "pos" | "surw", n)) => {
-            Strategy::Random(n.parse().ok()?)
-        }
-        None => match word {
-            "portfolio" => Strategy::Portfolio,
-            "flips" => Strategy::Flips,
-            "stalls" => Strategy::Stalls,
-            "random" => Strategy::Random(2),
-            "none" => Strategy::Base,
-            _ => return None,
+    Some(match word {
+        "portfolio" => Strategy::Portfolio,
+        "flips" => Strategy::Flips,
+        "stalls" => Strategy::Stalls,
+        "delays" => Strategy::Delays(2),
+        "none" => Strategy::Base,
+        _ => match word.strip_prefix("delays:") {
+            Some(n) => Strategy::Delays(n.parse().ok().filter(|n| *n > 0)?),
+            None => Strategy::Sample(Sampling::named(word)?),
         },
-        _ => return None,
     })
 }
 
@@ -62,7 +59,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
         time: None,
         seed: now as u64 / 1000 % 100_000,
         strategy: Strategy::Portfolio,
-        stall: 100_000_000,
+        stall: 95_000_000,
         jobs: 1,
         to: None,
         json: false,
@@ -81,7 +78,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             "milliseconds" => search.time = value.parse().ok().map(Duration::from_millis),
             "seed" => search.seed = value.parse().unwrap_or(search.seed),
             "strategy" => search.strategy = strategy(value).unwrap_or(search.strategy),
-            "stall" => search.stall = value.parse().unwrap_or(100) * 1_000_000,
+            "stall" => search.stall = value.parse().unwrap_or(95) * 1_000_000,
             "jobs" => search.jobs = value.parse().unwrap_or(1),
             "to" => search.to = Some(PathBuf::from(value)),
             "json" => search.json = true,
@@ -90,8 +87,8 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             "library" => libraries.push(PathBuf::from(value)),
             "steps" => steps = true,
             "replay" => {
-                let read = std::fs::read_to_string(value);
-                match read.ok().as_deref().and_then(fork::read) {
+                let text = std::fs::read_to_string(value);
+                match text.ok().as_deref().and_then(read) {
                     Some(r) => {
                         started = r.started;
                         replay = Some(r.replay);

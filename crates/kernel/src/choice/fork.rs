@@ -6,7 +6,10 @@
 //! once for many. A run writes what came of it to a file in memory that its parent has made, and its output to another.
 
 use super::plan::{Plan, Schedule, Shrink, Strategy};
-use super::{Deviation, Kind, Op, Run, ops::Touch, profile, report, run, set_deviations, story};
+use super::told::{Failed, account, lines, tell};
+use super::{
+    Kind, Op, Run, ops::Touch, plan, profile, run, sample, sampled, set_deviations, story,
+};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -16,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The settings of a search.
+/// What is asked for.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// Schedules at most.
@@ -52,7 +55,7 @@ pub struct Replay {
     pub steps: bool,
 }
 
-/// The role of this process.
+/// What this process is.
 enum Role {
     /// It forks runs, and runs nothing.
     Root,
@@ -74,9 +77,13 @@ struct Trunk {
     seconds: u32,
 }
 
+/// Runs, and time, for cutting a schedule down.
+const MOST_FORKS: usize = 400;
+const MOST_CUT: Duration = Duration::from_secs(20);
+
 static ROLE: Mutex<Role> = Mutex::new(Role::Root);
 
-/// The outcome of a schedule.
+/// What has come of a schedule.
 #[derive(Clone, Debug)]
 enum Outcome {
     Ended(Run),
@@ -91,13 +98,14 @@ impl Outcome {
     fn text(&self) -> String {
         match self {
             Outcome::Ended(r) => format!(
-                "ended {} {} {} {} {} {}",
+                "ended {} {} {} {} {} {} {}",
                 r.status,
                 u8::from(r.deadlock),
                 r.hash,
                 r.ops,
                 r.took,
-                r.taken
+                r.taken,
+                r.outside.map(|n| n.to_string()).join(",")
             ),
             Outcome::Died(s) => format!("died {s}"),
         }
@@ -112,6 +120,10 @@ impl Outcome {
                 ops: w.next()?.parse().ok()?,
                 took: w.next()?.parse().ok()?,
                 taken: w.next()?.parse().ok()?,
+                outside: {
+                    let mut all = w.next()?.split(',').map(|n| n.parse().unwrap_or(0));
+                    std::array::from_fn(|_| all.next().unwrap_or(0))
+                },
             })),
             "died" => Some(Outcome::Died(w.next()?.parse().ok()?)),
             _ => None,
@@ -243,14 +255,17 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                 let t = o.touch;
                 let _ = writeln!(
                     text,
-                    "{} {} {} {} {} {} {}",
+                    "{} {} {} {} {} {} {} {} {} {}",
                     o.path,
                     o.op,
                     t.native,
                     t.object,
                     t.key,
                     u8::from(t.changes),
-                    u8::from(o.own)
+                    u8::from(o.own),
+                    o.others,
+                    o.at,
+                    o.due
                 );
             }
             write_all(to, &text);
@@ -270,6 +285,9 @@ pub(super) fn ended(status: i32, deadlock: bool) {
         Role::Branch(to) => {
             let mut text = Outcome::Ended(run(status, deadlock)).text();
             text.push('\n');
+            for (path, op) in sampled() {
+                let _ = writeln!(text, "order {path} {op}");
+            }
             text.push_str(&lines(&story()));
             write_all(to, &text);
         }
@@ -298,31 +316,6 @@ pub(super) fn ended(status: i32, deadlock: bool) {
             }
         }
     }
-}
-
-/// Operations as text, each a line.
-fn lines(all: &[report::Line]) -> String {
-    let mut text = String::new();
-    for l in all {
-        let stopped = match l.stopped {
-            None => String::new(),
-            Some(Kind::Last) => " stop".into(),
-            Some(Kind::Stall(ns)) => format!(" stall:{ns}"),
-        };
-        let _ = writeln!(
-            text,
-            "{}\t{}\t{} {} {}\t{}\t{}\t{}\t{stopped}",
-            l.path,
-            l.op,
-            l.touch.object,
-            l.touch.key,
-            u8::from(l.touch.changes),
-            l.pid,
-            l.call.replace(['\t', '\n'], " "),
-            l.place.as_deref().unwrap_or("").replace(['\t', '\n'], " "),
-        );
-    }
-    text
 }
 
 /// One run of the base that ends; the modules that it loads are prepared for those that follow. False: this process is that run.
@@ -369,12 +362,12 @@ pub fn replay(p: Replay) {
     *role() = Role::Replay(p);
 }
 
-/// The schedules that have been tried.
+/// What has been tried.
 #[derive(Default)]
-struct Tried {
-    schedules: usize,
-    hashes: HashSet<u64>,
-    took: i64,
+pub(super) struct Tried {
+    pub schedules: usize,
+    pub hashes: HashSet<u64>,
+    pub took: i64,
 }
 
 /// Searches for a schedule that fails. Comes back in a run of the program, which then is run; the root ends with the emulator's exit
@@ -440,6 +433,9 @@ pub fn search(s: &Search) {
         return tell(s, &tried, began, failed, run, &story, &output, None);
     }
     let base_ops = (base.hash, base.ops);
+    let outside = base.outside;
+    super::set_programs(plan::programs(&ops));
+    sample::set_shown(plan::shown(&ops));
     let mut plan = Plan::new(&ops, s.strategy, s.stall, s.seed);
     let places = plan.places();
     let mut found: Option<(Schedule, Run)> = None;
@@ -480,14 +476,15 @@ pub fn search(s: &Search) {
     }
     let Some((schedule, run)) = found else {
         let text = format!(
-            "{} schedules ({} distinct), {:.1} s, {:.1} s of virtual time: none failed\n{} operations of the base, {} at which schedules deviate, {} of them race\n",
+            "{} schedules ({} distinct), {:.1} s, {:.1} s of virtual time: none failed\n{} operations of the base, {} at which schedules deviate, {} of them race\n{}",
             tried.schedules,
             tried.hashes.len(),
             began.elapsed().as_secs_f64(),
             tried.took as f64 / 1e9,
             base_ops.1,
             places.1,
-            places.0
+            places.0,
+            account(s.seed, &outside)
         );
         match s.json {
             true => print(&format!(
@@ -503,12 +500,33 @@ pub fn search(s: &Search) {
         }
         exit(0)
     };
+    let mut schedule = schedule;
+    if let [d] = &schedule[..]
+        && matches!(d.kind, Kind::Sample(..))
+    {
+        // The order that was drawn becomes deviations, each of which may go.
+        let Some((_, story, _)) = once(&schedule, seconds) else {
+            return;
+        };
+        let repeated = plan.repeats(&order_in(&story));
+        if !repeated.is_empty() {
+            let all = [repeated];
+            let Some(outcomes) = trunk(&all, s.jobs, seconds) else {
+                return;
+            };
+            let fails = |o: &Option<Outcome>| o.as_ref().is_some_and(Outcome::fails);
+            if outcomes.iter().all(fails) {
+                [schedule] = all;
+            }
+        }
+    }
     let before = schedule.len();
     let mut shrink = Shrink::new(schedule);
     let mut forks = 0;
-    for _ in 0..12 {
+    let cut = Instant::now();
+    for _ in 0..60 {
         let candidates = shrink.candidates();
-        if candidates.is_empty() || forks > 300 {
+        if candidates.is_empty() || forks > MOST_FORKS || cut.elapsed() > MOST_CUT {
             break;
         }
         forks += candidates.len();
@@ -531,20 +549,13 @@ pub fn search(s: &Search) {
     };
     let margin = failed.schedule.iter().find_map(|d| match d.kind {
         Kind::Stall(ns) => Some(ns),
-        Kind::Last => None,
+        _ => None,
     });
     tell(s, &tried, began, failed, run, &story, &output, margin);
 }
 
 fn base_seconds(began: Instant) -> f64 {
     began.elapsed().as_secs_f64() / 2.0
-}
-
-struct Failed {
-    schedule: Schedule,
-    /// Deviations before it was cut down.
-    before: usize,
-    run: Run,
 }
 
 fn op_of(line: &str) -> Option<Op> {
@@ -559,7 +570,19 @@ fn op_of(line: &str) -> Option<Op> {
             changes: w.next()? == "1",
         },
         own: w.next()? == "1",
+        others: w.next()?.parse().ok()?,
+        at: w.next()?.parse().ok()?,
+        due: w.next()?.parse().ok()?,
     })
+}
+
+/// The order of operations in what a run with a sampler has reported.
+fn order_in(report: &str) -> Vec<(u64, u32)> {
+    let of = |l: &str| {
+        let (path, op) = l.strip_prefix("order ")?.split_once(' ')?;
+        Some((path.parse().ok()?, op.parse().ok()?))
+    };
+    report.lines().filter_map(of).collect()
 }
 
 /// Runs these schedules, all of which begin in one run of the base. None: this process is one of the runs.
@@ -627,280 +650,18 @@ fn once(schedule: &Schedule, seconds: u32) -> Option<(Run, String, String)> {
     }
 }
 
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     crate::report::to_stderr(text);
 }
 
-fn print(text: &str) {
+pub(super) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-fn exit(status: i32) -> ! {
+pub(super) fn exit(status: i32) -> ! {
     // SAFETY: no return; this is the only thread.
     unsafe { libc::_exit(status) }
-}
-
-fn kind_text(k: Kind) -> String {
-    match k {
-        Kind::Last => "stop".into(),
-        Kind::Stall(ns) => format!("stall {ns}"),
-    }
-}
-
-/// The operations that a failure depends on: those of processes on what they share, from a little before the first deviation.
-fn relevant(story: &str) -> Vec<Vec<&str>> {
-    let all: Vec<Vec<&str>> = story
-        .lines()
-        .map(|l| l.split('\t').collect::<Vec<_>>())
-        .filter(|f| f.len() >= 7)
-        .collect();
-    let object = |f: &[&str]| f[2].split(' ').next().unwrap_or("0").to_owned();
-    let stopped: Vec<usize> = (0..all.len()).filter(|&i| !all[i][6].is_empty()).collect();
-    let Some(&first) = stopped.first() else {
-        return all.into_iter().rev().take(30).rev().collect();
-    };
-    let wanted: HashSet<String> = stopped
-        .iter()
-        .map(|&i| object(&all[i]))
-        .filter(|o| o != "0")
-        .collect();
-    let paths: HashSet<&str> = stopped.iter().map(|&i| all[i][0]).collect();
-    let from = first.saturating_sub(12);
-    let mut v: Vec<Vec<&str>> = Vec::new();
-    for f in all.iter().skip(from) {
-        let shared = wanted.contains(&object(f));
-        let own = !f[5].is_empty();
-        if !f[6].is_empty() || shared || (own && (paths.contains(f[0]) || v.len() < 40)) {
-            v.push(f.clone());
-        }
-        if v.len() > 60 {
-            break;
-        }
-    }
-    v
-}
-
-fn json_text(s: &str) -> String {
-    let mut t = String::from("\"");
-    for c in s.chars() {
-        match c {
-            '"' => t.push_str("\\\""),
-            '\\' => t.push_str("\\\\"),
-            c if (c as u32) < 0x20 => {
-                let _ = write!(t, "\\u{:04x}", c as u32);
-            }
-            c => t.push(c),
-        }
-    }
-    t.push('"');
-    t
-}
-
-/// Writes the schedule to a file and tells of it; ends with status 1.
-#[allow(clippy::too_many_arguments)]
-fn tell(
-    s: &Search,
-    tried: &Tried,
-    began: Instant,
-    failed: Failed,
-    run: Run,
-    story: &str,
-    output: &str,
-    margin: Option<i64>,
-) {
-    let path =
-        s.to.clone()
-            .unwrap_or_else(|| PathBuf::from(format!("purlin-schedule-{}.psch", s.seed)));
-    let mut file = String::from("purlin schedule 1\n");
-    let _ = writeln!(file, "release {}", s.release);
-    let _ = writeln!(file, "started {}", super::started());
-    let _ = writeln!(file, "status {}", run.status);
-    let _ = writeln!(file, "hash {}", run.hash);
-    for a in &s.command {
-        let _ = writeln!(file, "argument {}", json_text(a));
-    }
-    for d in &failed.schedule {
-        let _ = writeln!(file, "deviation {} {} {}", d.path, d.op, kind_text(d.kind));
-    }
-    for l in relevant(story) {
-        let _ = writeln!(file, "line {}", l.join("\t"));
-    }
-    let written = std::fs::write(&path, &file);
-    if let Err(e) = &written {
-        say(&format!("purlin: cannot write {}: {e}\n", path.display()));
-    }
-    let same = run.status == failed.run.status || failed.run.status < 0;
-    if s.json {
-        print(&format!(
-            "{{\"failed\":true,\"schedules\":{},\"distinct\":{},\"seconds\":{:.3},\"virtual_seconds\":{:.3},\"status\":{},\"deadlock\":{},\"deviations\":{},\"before\":{},\"file\":{},\"output\":{}}}\n",
-            tried.schedules,
-            tried.hashes.len(),
-            began.elapsed().as_secs_f64(),
-            tried.took as f64 / 1e9,
-            run.status,
-            run.deadlock,
-            failed.schedule.len(),
-            failed.before,
-            json_text(&path.display().to_string()),
-            json_text(output)
-        ));
-        exit(1)
-    }
-    let mut text = format!(
-        "{} schedules ({} distinct), {:.1} s, {:.1} s of virtual time; ",
-        tried.schedules,
-        tried.hashes.len(),
-        began.elapsed().as_secs_f64(),
-        tried.took as f64 / 1e9
-    );
-    match failed.schedule.is_empty() {
-        true => {
-            let _ = writeln!(text, "the base itself failed with status {}", run.status);
-        }
-        false => {
-            let _ = writeln!(text, "failed with status {}", run.status);
-            let _ = writeln!(
-                text,
-                "Shrunk from {} deviation{} to {}. Again: purlin replay {}",
-                failed.before,
-                if failed.before == 1 { "" } else { "s" },
-                failed.schedule.len(),
-                path.display()
-            );
-        }
-    }
-    if !same {
-        text.push_str(
-            "The schedule that was cut down ends otherwise than the one that was found.\n",
-        );
-    }
-    text.push('\n');
-    text.push_str(&told(&relevant(story)));
-    if let Some(ns) = margin {
-        let _ = writeln!(
-            text,
-            "\nIt fails if that process is late by {} ms.",
-            (ns + 999_999) / 1_000_000
-        );
-    }
-    if !output.is_empty() {
-        let _ = writeln!(text, "\nIts output:");
-        for l in output.lines().take(40) {
-            let _ = writeln!(text, "  {l}");
-        }
-    }
-    print(&text);
-    exit(1)
-}
-
-/// The story of a schedule as text: lines of fields that are separated by tabs, as [`lines`] gives them.
-pub fn told<S: AsRef<str>>(all: &[Vec<S>]) -> String {
-    let mut text = String::new();
-    let mut last = String::new();
-    for f in all {
-        let get = |i: usize| f.get(i).map_or("", |s| s.as_ref());
-        let (pid, call, place, stop) = (get(3), get(4), get(5), get(6).trim());
-        match stop {
-            "" => {}
-            "stop" => {
-                let _ = writeln!(
-                    text,
-                    "  {:-<12} {pid} stops before {call}, until nobody else can run",
-                    ""
-                );
-                last.clear();
-                continue;
-            }
-            s => {
-                let ns: i64 = s.trim_start_matches("stall:").parse().unwrap_or(0);
-                let _ = writeln!(
-                    text,
-                    "  {:-<12} {pid} is late by {:.1} ms, before {call}",
-                    "",
-                    ns as f64 / 1e6
-                );
-                last.clear();
-                continue;
-            }
-        }
-        let shown = if pid == last { "" } else { pid };
-        let _ = writeln!(text, "  {shown:<12} {call:<60}  {place}");
-        last = pid.to_owned();
-    }
-    text
-}
-
-/// A file that was written by [`search`]: the replay, the moment of its start, the release, the command, and its story.
-pub struct Recorded {
-    pub replay: Replay,
-    pub started: i64,
-    pub release: u32,
-    pub command: Vec<String>,
-    pub story: Vec<Vec<String>>,
-}
-
-/// Reads a file of a schedule; None: it is none.
-pub fn read(text: &str) -> Option<Recorded> {
-    let mut lines = text.lines();
-    if lines.next()? != "purlin schedule 1" {
-        return None;
-    }
-    let mut r = Recorded {
-        replay: Replay {
-            schedule: Vec::new(),
-            status: 0,
-            hash: 0,
-            steps: false,
-        },
-        started: 0,
-        release: 0,
-        command: Vec::new(),
-        story: Vec::new(),
-    };
-    for l in lines {
-        let (key, rest) = l.split_once(' ')?;
-        match key {
-            "release" => r.release = rest.parse().ok()?,
-            "started" => r.started = rest.parse().ok()?,
-            "status" => r.replay.status = rest.parse().ok()?,
-            "hash" => r.replay.hash = rest.parse().ok()?,
-            "argument" => r.command.push(from_json(rest)?),
-            "deviation" => {
-                let mut w = rest.split(' ');
-                let (path, op) = (w.next()?.parse().ok()?, w.next()?.parse().ok()?);
-                let kind = match w.next()? {
-                    "stop" => Kind::Last,
-                    "stall" => Kind::Stall(w.next()?.parse().ok()?),
-                    _ => return None,
-                };
-                r.replay.schedule.push(Deviation { path, op, kind });
-            }
-            "line" => r.story.push(rest.split('\t').map(str::to_owned).collect()),
-            _ => {}
-        }
-    }
-    Some(r)
-}
-
-fn from_json(s: &str) -> Option<String> {
-    let s = s.strip_prefix('"')?.strip_suffix('"')?;
-    let mut t = String::new();
-    let mut chars = s.chars();
-    while let Some(c) = chars.next() {
-        if c != '\\' {
-            t.push(c);
-            continue;
-        }
-        match chars.next()? {
-            'u' => {
-                let hex: String = chars.by_ref().take(4).collect();
-                t.push(char::from_u32(u32::from_str_radix(&hex, 16).ok()?)?);
-            }
-            c => t.push(c),
-        }
-    }
-    Some(t)
 }
 
 #[cfg(test)]
@@ -908,10 +669,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_go_there_and_back() {
-        for s in ["", "a b", "\"\\\n\t", "ä\u{1}"] {
-            assert_eq!(from_json(&json_text(s)).as_deref(), Some(s));
-        }
+    fn an_outcome_goes_there_and_back() {
         let o = Outcome::Ended(Run {
             status: 2,
             deadlock: true,
@@ -919,6 +677,7 @@ mod tests {
             ops: 5,
             took: -1,
             taken: 3,
+            outside: [1, 0, 2, 3],
         });
         let back = Outcome::of(&o.text()).map(|o| o.text());
         assert_eq!(back, Some(o.text()));

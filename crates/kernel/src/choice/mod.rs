@@ -20,28 +20,99 @@ pub(crate) mod modules;
 pub mod ops;
 pub mod plan;
 pub mod report;
+pub mod sample;
+pub mod told;
 
 use crate::cx::Cx;
 use crate::os::single;
 use crate::process::{NO_ID, Process, table};
 use ops::Touch;
 use purlin_term::Term;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
 pub use crate::os::single::{now, on, started};
 
 /// For how long a process stops at most that stops until nobody else can run, in nanoseconds of virtual time.
-const LAST_AT_MOST: i64 = 200_000_000;
+const LAST_AT_MOST: i64 = 50_000_000;
 
-/// The effect of a deviation on the process at its operation.
+/// Operations from this number on are wakes: a process that waited has become ready. The number below it counts them.
+pub const WAKE: u32 = 1 << 31;
+
+/// What a deviation does to the process at its operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// It stops until nobody else can run.
     Last,
     /// It stops for so many nanoseconds of virtual time.
     Stall(i64),
+    /// It stops until the process of that path has done that operation, or nobody else can run; then it has the next turn.
+    After(u64, u32),
+    /// From here on a sampler decides whose turn it is, with numbers from that seed.
+    Sample(Sampling, u64),
+}
+
+/// How whose turn it is is drawn: see [`sample`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Sampling {
+    /// A random walk: any process, before each operation.
+    Walk,
+    /// Partial order sampling.
+    Pos,
+    /// Priorities that change at so many places, less one.
+    Pct(u32),
+    /// Weights by what is left to do.
+    Surw,
+}
+
+impl Sampling {
+    /// Its name, as on the command line.
+    pub fn name(self) -> String {
+        match self {
+            Sampling::Walk => "random".into(),
+            Sampling::Pos => "pos".into(),
+            Sampling::Pct(d) => format!("pct:{d}"),
+            Sampling::Surw => "surw".into(),
+        }
+    }
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<Sampling> {
+        Some(match name.split_once(':') {
+            Some(("pct", d)) => Sampling::Pct(d.parse().ok().filter(|d| *d > 0)?),
+            None => match name {
+                "random" => Sampling::Walk,
+                "pos" => Sampling::Pos,
+                "pct" => Sampling::Pct(3),
+                "surw" => Sampling::Surw,
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+}
+
+impl Kind {
+    /// As a file has it.
+    pub fn text(self) -> String {
+        match self {
+            Kind::Last => "stop".into(),
+            Kind::Stall(ns) => format!("stall {ns}"),
+            Kind::After(path, op) => format!("after {path} {op}"),
+            Kind::Sample(s, seed) => format!("sample {} {seed}", s.name()),
+        }
+    }
+    /// That of the text, as [`Kind::text`] gives it.
+    pub fn of(text: &str) -> Option<Kind> {
+        let mut w = text.split(' ');
+        Some(match w.next()? {
+            "stop" => Kind::Last,
+            "stall" => Kind::Stall(w.next()?.parse().ok()?),
+            "after" => Kind::After(w.next()?.parse().ok()?, w.next()?.parse().ok()?),
+            "sample" => Kind::Sample(Sampling::named(w.next()?)?, w.next()?.parse().ok()?),
+            _ => return None,
+        })
+    }
 }
 
 /// A place at which a schedule leaves the base.
@@ -51,7 +122,7 @@ pub struct Deviation {
     pub path: u64,
     /// Its visible operations so far, with the one before which it stops.
     pub op: u32,
-    /// The effect there.
+    /// What happens there.
     pub kind: Kind,
 }
 
@@ -63,9 +134,11 @@ enum Hold {
     /// earlier go first.
     Last(u64, i64),
     Until(i64),
+    /// As `Last`, or until that operation is done.
+    After(u64, i64, u64, u32),
 }
 
-/// The facts about a process.
+/// What is known of a process.
 struct Known {
     id: u32,
     path: u64,
@@ -78,6 +151,15 @@ struct Known {
     hold: Hold,
     /// When it did its last operation.
     last: i64,
+    /// How often it has become ready after it waited.
+    wakes: u32,
+    /// What it is about to do, if it has stopped there; its priority for a sampler.
+    pending: Option<Touch>,
+    priority: u64,
+    /// Its operation is the program's own, which is known only where somebody asks.
+    own: bool,
+    /// It has stopped at a receive, which it begins anew: if it comes there again it waits.
+    again: bool,
 }
 
 /// An operation of the schedule that runs.
@@ -88,6 +170,11 @@ pub struct Op {
     pub touch: Touch,
     /// Code of the program is on the stack, and none of a compiler or loader above it.
     pub own: bool,
+    /// Processes of the program that could run instead.
+    pub others: u32,
+    /// Virtual time; and when the next timer is due, as far as it is known.
+    pub at: i64,
+    pub due: i64,
 }
 
 /// A process that is ready, and whether it is for a native that may block.
@@ -108,6 +195,15 @@ struct State {
     /// Operations are told as text.
     story: Option<Vec<report::Line>>,
     running: u32,
+    /// Paths of processes that are the program's own in the base.
+    programs: HashSet<u64>,
+    sampler: Option<sample::Sampler>,
+    /// Has the next turn, and the others wait for it: what it stopped for has been done.
+    handed: Option<u32>,
+    /// Processes that have stopped until somebody has done something, at most.
+    awaits: usize,
+    outside: [u32; ops::OUTSIDE.len()],
+    drawn: Option<plan::Numbers>,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -150,7 +246,7 @@ fn mixed(h: u64, n: u64) -> u64 {
 }
 
 impl State {
-    /// The facts about the process in a cell; a new one gets its path.
+    /// What is known of the process in a cell; a new one gets its path.
     fn known(&mut self, cell: u32) -> &mut Known {
         let p = table().cell(cell);
         // SAFETY: cells are never unmapped; only this thread writes them.
@@ -167,6 +263,8 @@ impl State {
                 }
                 None => (mixed(1, u64::from(id)), false),
             };
+            let program = program || self.programs.contains(&path);
+            let priority = self.sampler.as_mut().map_or(u64::MAX, |s| s.begins(path));
             self.known.insert(
                 cell,
                 Known {
@@ -178,6 +276,11 @@ impl State {
                     passing: false,
                     hold: Hold::No,
                     last: now(),
+                    wakes: 0,
+                    pending: None,
+                    priority,
+                    own: false,
+                    again: false,
                 },
             );
         }
@@ -187,26 +290,138 @@ impl State {
 
 /// Processes that have become ready, in that order.
 pub fn add_ready(cells: impl Iterator<Item = Ready>) {
-    let mut s = state();
     for (cell, dirty) in cells {
-        s.known(cell);
+        let mut s = state();
+        let running = s.running;
+        let k = s.known(cell);
+        let (waited, program) = (cell != running && k.pending.is_none() && !dirty, k.program);
         s.ready.push_back((cell, dirty));
+        if waited && program {
+            drop(s);
+            wakes(cell);
+        }
     }
 }
 
-/// The process that runs next: the first that is not stopped. None: all that are ready are stopped, or none is.
+/// A process of the program that waited, or is new, has become ready.
+fn wakes(cell: u32) {
+    let mut s = state();
+    let k = s.known(cell);
+    k.wakes += 1;
+    let (path, op) = (k.path, WAKE | k.wakes);
+    let touch = Touch::wake(k.id);
+    if s.profile.is_some() {
+        // Whoever has woken it may go on first.
+        let running = s.running;
+        let by = s.known.get(&running).is_some_and(|k| k.program);
+        let (others, due) = (s.others(cell) + u32::from(by), crate::timer::next_due());
+        if let Some(v) = &mut s.profile {
+            v.push(Op {
+                path,
+                op,
+                touch,
+                own: true,
+                others,
+                at: now(),
+                due,
+            });
+        }
+    }
+    drop(s);
+    let Some(kind) = kind_at(path, op) else {
+        return;
+    };
+    let mut s = state();
+    if let Some(hold) = s.deviates(path, op, kind) {
+        let line = s
+            .story
+            .is_some()
+            .then(|| report::wake(cell, path, op, touch, kind));
+        if let (Some(v), Some(l)) = (&mut s.story, line) {
+            v.push(l);
+        }
+        s.known(cell).hold = hold;
+    }
+}
+
+/// What happens at that operation, if anything does. Where schedules begin here they are forked.
+fn kind_at(path: u64, op: u32) -> Option<Kind> {
+    match fork::at(path, op) {
+        Some(kind) => Some(kind),
+        None => state().deviations.get(&(path, op)).copied(),
+    }
+}
+
+impl State {
+    /// Processes of the program that could run instead of that one.
+    fn others(&self, cell: u32) -> u32 {
+        let can = |c: &u32| {
+            *c != cell
+                && self
+                    .known
+                    .get(c)
+                    .is_some_and(|k| k.program && k.hold == Hold::No)
+        };
+        self.ready.iter().filter(|(c, _)| can(c)).count() as u32
+    }
+    /// A process deviates from the base: how it is held, if it is.
+    fn deviates(&mut self, path: u64, op: u32, kind: Kind) -> Option<Hold> {
+        self.stops += 1;
+        self.taken.push(Deviation { path, op, kind });
+        self.hash = mixed(self.hash, 0xDE71A7E);
+        let until = now() + LAST_AT_MOST;
+        match kind {
+            Kind::Last => Some(Hold::Last(self.stops, until)),
+            Kind::Stall(ns) => Some(Hold::Until(now() + ns)),
+            Kind::After(p, o) => {
+                self.awaits += 1;
+                Some(Hold::After(self.stops, until, p, o))
+            }
+            Kind::Sample(sampling, seed) => {
+                let mut sampler = sample::Sampler::new(sampling, seed);
+                for k in self.known.values_mut() {
+                    k.priority = sampler.begins(k.path);
+                }
+                self.sampler = Some(sampler);
+                None
+            }
+        }
+    }
+}
+
+/// The process that runs next: the first that is not stopped; with a sampler, the one that it puts first. None: all that are ready
+/// are stopped, or none is.
 pub fn next() -> Option<Ready> {
     let mut s = state();
     let now = now();
-    let State { ready, known, .. } = &mut *s;
-    let at = ready.iter().position(|(c, _)| match known.get(c) {
+    let handed = s.handed.take();
+    let State {
+        ready,
+        known,
+        sampler,
+        ..
+    } = &mut *s;
+    let goes = |c: &u32| match known.get(c) {
         Some(k) => match k.hold {
             Hold::No => true,
-            Hold::Until(t) => t <= now,
-            Hold::Last(_, t) => t <= now,
+            Hold::Until(t) | Hold::Last(_, t) | Hold::After(_, t, ..) => t <= now,
         },
         None => true,
-    })?;
+    };
+    let at = match handed.and_then(|h| ready.iter().position(|(c, _)| *c == h)) {
+        Some(at) => at,
+        None if sampler.is_some() => {
+            // The highest priority; among equals the first. Whoever is at no operation goes on to one.
+            let priority = |c: &u32| match known.get(c) {
+                Some(k) if k.pending.is_some() => k.priority,
+                _ => u64::MAX,
+            };
+            let all = ready.iter().enumerate().filter(|(_, (c, _))| goes(c));
+            all.max_by_key(|(i, (c, _))| (priority(c), usize::MAX - i))?
+                .0
+        }
+        None => ready.iter().position(|(c, _)| goes(c))?,
+    };
     let r = ready.remove(at)?;
     if let Some(k) = s.known.get_mut(&r.0) {
         k.hold = Hold::No;
@@ -222,7 +437,7 @@ pub fn release_last() -> bool {
     let first = ready
         .iter()
         .filter_map(|(c, _)| match known.get(c)?.hold {
-            Hold::Last(n, _) => Some((n, *c)),
+            Hold::Last(n, _) | Hold::After(n, ..) => Some((n, *c)),
             _ => None,
         })
         .min();
@@ -290,6 +505,9 @@ pub fn ran(cell: u32) {
                 op,
                 touch: Touch::end(was),
                 own: false,
+                others: 0,
+                at: now(),
+                due: i64::MAX,
             });
         }
     }
@@ -299,10 +517,12 @@ pub fn ran(cell: u32) {
 /// the caller has it yield. `pc`: the instruction.
 pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     let cell = table().index(cx.process() as *const Process);
+    crate::threads::alone::collect();
     let mut s = state();
     let k = s.known(cell);
     if std::mem::take(&mut k.passing) {
         let (path, op) = (k.path, k.ops);
+        k.pending = None;
         if s.story.is_some() {
             let touch = what.touch(cx);
             let line = report::line(cx, pc, &what, path, op, touch);
@@ -310,6 +530,15 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
                 v.push(line);
             }
         }
+        let touch = what.touch(cx);
+        s.does(cell, path, op, touch);
+        return false;
+    }
+    k.pending = None;
+    if std::mem::take(&mut k.again) && what == ops::What::Receive {
+        let (path, op) = (k.path, k.ops);
+        let touch = what.touch(cx);
+        s.does(cell, path, op, touch);
         return false;
     }
     k.ops += 1;
@@ -321,16 +550,30 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
         mixed(s.hash, path),
         u64::from(op) << 16 | u64::from(touch.native),
     );
+    let program = s.known(cell).program;
+    let mut own = false;
+    let outside = ops::outside(touch.native);
+    if s.profile.is_some() || s.sampler.is_some() || outside.is_some() {
+        let code;
+        (own, code) = report::is_own(cx, pc, program);
+        let k = s.known(cell);
+        k.program |= code;
+        k.own = own;
+        if let Some(i) = outside.filter(|_| own) {
+            s.outside[i] += 1;
+        }
+    }
     if s.profile.is_some() {
-        let program = s.known(cell).program;
-        let (own, code) = report::is_own(cx, pc, program);
-        s.known(cell).program |= code;
+        let (others, due) = (s.others(cell), crate::timer::next_due());
         if let Some(v) = &mut s.profile {
             v.push(Op {
                 path,
                 op,
                 touch,
                 own,
+                others,
+                at: now(),
+                due,
             });
         }
     }
@@ -341,34 +584,143 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
         }
     }
     drop(s);
-    let kind = match fork::at(path, op) {
-        Some(kind) => Some(kind),
-        None => state().deviations.get(&(path, op)).copied(),
-    };
-    let Some(kind) = kind else { return false };
+    let kind = kind_at(path, op);
     let mut s = state();
-    s.stops += 1;
-    let stops = s.stops;
-    s.taken.push(Deviation { path, op, kind });
-    s.hash = mixed(s.hash, 0xDE71A7E);
-    if let Some(v) = &mut s.story
-        && let Some(l) = v.last_mut()
-    {
-        l.stopped = Some(kind);
-    }
-    let k = s.known(cell);
-    k.passing = true;
-    k.hold = match kind {
-        Kind::Last => Hold::Last(stops, now() + LAST_AT_MOST),
-        Kind::Stall(ns) => Hold::Until(now() + ns),
+    let hold = match kind {
+        Some(kind) => {
+            if let Some(v) = &mut s.story
+                && let Some(l) = v.last_mut()
+            {
+                l.stopped = Some(kind);
+            }
+            s.deviates(path, op, kind)
+        }
+        None => None,
     };
+    let mut stops = hold;
+    if stops.is_none() && s.handed.is_some_and(|c| c != cell) {
+        // Somebody waited for what this process did last.
+        stops = Some(Hold::No);
+    }
+    if stops.is_none() && own && s.samples(cell, touch) {
+        stops = Some(Hold::No);
+    }
+    let Some(hold) = stops else {
+        s.does(cell, path, op, touch);
+        return false;
+    };
+    // Of what a process does again from the start it is asked anew.
+    let again = matches!(what, ops::What::Receive);
+    let k = s.known(cell);
+    k.passing = !again;
+    k.again = again;
+    k.pending = Some(touch);
+    k.hold = hold;
     true
+}
+
+impl State {
+    /// Whether a process stops before an operation for others, since a sampler puts one of them first.
+    fn samples(&mut self, cell: u32, touch: Touch) -> bool {
+        let path = self.known(cell).path;
+        let State {
+            ready,
+            known,
+            sampler,
+            ..
+        } = self;
+        let Some(sampler) = sampler else { return false };
+        let Some(mine) = sampler.comes(path, touch) else {
+            return false;
+        };
+        let mut best = 0;
+        for (c, dirty) in ready.iter() {
+            let Some(k) = known.get_mut(c).filter(|k| k.program && k.hold == Hold::No) else {
+                continue;
+            };
+            if *dirty {
+                continue;
+            }
+            match k.pending {
+                Some(_) => {
+                    if sampler.redraws() {
+                        k.priority = sampler.draw();
+                    }
+                    best = best.max(k.priority);
+                }
+                None => best = u64::MAX,
+            }
+        }
+        let k = self.known(cell);
+        k.priority = mine;
+        best > mine
+    }
+    /// A process does an operation now.
+    fn does(&mut self, cell: u32, path: u64, op: u32, touch: Touch) {
+        if self.sampler.is_some() {
+            let own = self.known(cell).own;
+            let State { known, sampler, .. } = self;
+            if let Some(s) = sampler.as_mut().filter(|_| own) {
+                s.done(path, op, touch);
+                for k in known.values_mut() {
+                    if let Some(t) = &k.pending
+                        && s.draws_after(t, &touch)
+                    {
+                        k.priority = s.draw();
+                    }
+                }
+            }
+        }
+        let waits = |k: &Known| matches!(k.hold, Hold::After(_, _, p, o) if (p, o) == (path, op));
+        if self.awaits > 0
+            && let Some((c, k)) = self.known.iter_mut().find(|(_, k)| waits(k))
+        {
+            k.hold = Hold::No;
+            self.handed = Some(*c);
+            self.awaits -= 1;
+        }
+    }
 }
 
 /// Has the run that begins now, or goes on, deviate so.
 pub fn set_deviations(all: &[Deviation]) {
     let mut s = state();
     s.deviations = all.iter().map(|d| ((d.path, d.op), d.kind)).collect();
+}
+
+/// Bytes at random for a program that asks a library for them.
+pub fn random_bytes(n: usize) -> Vec<u8> {
+    let mut s = state();
+    let numbers = s
+        .drawn
+        .get_or_insert(plan::Numbers(single::started() as u64));
+    let mut v = Vec::with_capacity(n + 8);
+    while v.len() < n {
+        v.extend(numbers.draw().to_le_bytes());
+    }
+    v.truncate(n);
+    v
+}
+
+/// Code of a library in C runs for a process of the program.
+pub fn library(cx: &mut Cx, pc: *const u64) {
+    let program = {
+        let cell = table().index(cx.process() as *const Process);
+        state().known(cell).program
+    };
+    if report::is_own(cx, pc, program).0 {
+        state().outside[ops::LIBRARY] += 1;
+    }
+}
+
+/// Says which processes are the program's own in the base.
+pub fn set_programs(paths: HashSet<u64>) {
+    state().programs = paths;
+}
+
+/// The operations whose order a sampler has chosen.
+pub fn sampled() -> Vec<(u64, u32)> {
+    state().sampler.take().map_or(Vec::new(), |s| s.order)
 }
 
 /// Notes the operations of this run.
@@ -381,20 +733,22 @@ pub fn set_story() {
     state().story = Some(Vec::new());
 }
 
-/// The outcome of a run.
+/// What a run has come to.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
     /// The exit status.
     pub status: i32,
     /// It ended since nobody could run, and nothing was waited for.
     pub deadlock: bool,
-    /// A hash of all operations in their order. Two runs are the same if these are.
+    /// Of all operations in their order. Two runs are the same if these are.
     pub hash: u64,
     pub ops: u64,
     /// Virtual nanoseconds.
     pub took: i64,
     /// Deviations that were taken.
     pub taken: u32,
+    /// What the program did that no seed decides: see [`ops::OUTSIDE`].
+    pub outside: [u32; ops::OUTSIDE.len()],
 }
 
 /// This run, which ends with `status`.
@@ -407,6 +761,7 @@ fn run(status: i32, deadlock: bool) -> Run {
         ops: s.ops,
         took: now(),
         taken: s.taken.len() as u32,
+        outside: s.outside,
     }
 }
 

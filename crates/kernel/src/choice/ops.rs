@@ -9,13 +9,15 @@ use purlin_term::{Term, atom, hash};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// A kind of operation.
-#[derive(Clone, Copy)]
+/// What an operation is.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// `x0 ! x1`
     Send,
     /// The native of that row of [`NATIVES`], with its arguments in x.
     Native(usize),
+    /// A receive that ends if no message has come yet, or not in time, is about to wait.
+    Receive,
 }
 
 /// The thing that an operation touches.
@@ -32,6 +34,10 @@ pub struct Touch {
 
 /// See [`Touch::native`].
 pub const END: u16 = u16::MAX;
+/// The process has become ready.
+pub const WAKES: u16 = u16::MAX - 1;
+/// The process waits for a message for some time.
+pub const RECEIVES: u16 = u16::MAX - 2;
 
 impl Touch {
     /// The end of the process whose pid has that data.
@@ -41,6 +47,13 @@ impl Touch {
             object: Term::pid(pid_data).raw(),
             key: 0,
             changes: true,
+        }
+    }
+    /// The process whose pid has that data has become ready.
+    pub(super) fn wake(pid_data: u32) -> Touch {
+        Touch {
+            native: WAKES,
+            ..Touch::end(pid_data)
         }
     }
     /// Whether two operations of different processes race.
@@ -65,10 +78,34 @@ enum Of {
     Process,
     /// The name that the first argument is; of a process, what it is registered as.
     Name,
-    /// The object that the first argument is by itself: a reference of atomics or counters, a key of persistent terms.
+    /// What the first argument is by itself: a reference of atomics or counters, a key of persistent terms.
     Cell,
+    /// The file of the name, or the open one, that the first argument is.
+    File,
     /// All names, all processes, all tables.
     All,
+}
+
+/// What no seed decides, as people are told it.
+pub const OUTSIDE: [&str; 4] = [
+    "operations on files",
+    "ports opened (programs, sockets)",
+    "operations on sockets",
+    "calls of libraries in C",
+];
+
+/// See [`OUTSIDE`].
+pub const LIBRARY: usize = 3;
+
+/// Of which kind of [`OUTSIDE`] a native is that [`Touch::native`] names.
+pub(super) fn outside(native: u16) -> Option<usize> {
+    let n = NATIVES.get(usize::from(native).checked_sub(1)?)?;
+    match (n.0, n.1) {
+        ("prim_file", _) => Some(0),
+        ("erlang", "open_port") => Some(1),
+        ("prim_socket" | "prim_net", _) => Some(2),
+        _ => None,
+    }
 }
 
 /// A native: module, function, arity, what it touches, whether it changes that.
@@ -175,6 +212,41 @@ const NATIVES: &[Native] = {
         Native("ets", "internal_select_delete", 2, Table, true),
         Native("ets", "select_replace", 2, Table, true),
         Native("ets", "safe_fixtable", 2, Table, false),
+        Native("prim_file", "open_nif", 2, File, true),
+        Native("prim_file", "close_nif", 1, File, false),
+        Native("prim_file", "read_nif", 2, File, false),
+        Native("prim_file", "write_nif", 2, File, true),
+        Native("prim_file", "pread_nif", 3, File, false),
+        Native("prim_file", "pwrite_nif", 3, File, true),
+        Native("prim_file", "truncate_nif", 1, File, true),
+        Native("prim_file", "read_file_nif", 1, File, false),
+        Native("prim_file", "read_info_nif", 2, File, false),
+        Native("prim_file", "list_dir_nif", 1, File, false),
+        Native("prim_file", "read_link_nif", 1, File, false),
+        Native("prim_file", "make_dir_nif", 1, File, true),
+        Native("prim_file", "del_file_nif", 1, File, true),
+        Native("prim_file", "del_dir_nif", 1, File, true),
+        Native("prim_file", "rename_nif", 2, File, true),
+        Native("prim_file", "make_hard_link_nif", 2, File, true),
+        Native("prim_file", "make_soft_link_nif", 2, File, true),
+        Native("prim_file", "set_permissions_nif", 2, File, true),
+        Native("prim_file", "set_time_nif", 4, File, true),
+        Native("prim_file", "set_owner_nif", 3, File, true),
+        Native("erlang", "open_port", 2, All, false),
+        Native("erlang", "port_command", 2, Cell, true),
+        Native("erlang", "port_command", 3, Cell, true),
+        Native("erlang", "port_control", 3, Cell, true),
+        Native("erlang", "port_close", 1, Cell, true),
+        Native("prim_socket", "nif_send", 4, Cell, true),
+        Native("prim_socket", "nif_recv", 4, Cell, true),
+        Native("prim_socket", "nif_accept", 2, Cell, true),
+        Native("prim_socket", "nif_connect", 3, Cell, true),
+        Native("erlang", "delete_module", 1, Name, true),
+        Native("erts_internal", "purge_module", 2, Name, true),
+        Native("erlang", "finish_loading", 1, All, false),
+        Native("erlang", "spawn_request", 5, All, false),
+        Native("erlang", "alias", 1, All, false),
+        Native("erlang", "process_flag", 3, Process, true),
     ]
 };
 
@@ -210,24 +282,35 @@ impl What {
     pub fn name(&self) -> (&'static str, &'static str, usize) {
         match self {
             What::Send => ("", "!", 2),
+            What::Receive => ("", "receive", 0),
             What::Native(i) => {
                 let n = &NATIVES[*i];
                 (n.0, n.1, n.2 as usize)
             }
         }
     }
-    /// The objects that it touches, by its arguments in x.
-    pub(super) fn touch(&self, cx: &Cx) -> Touch {
-        let What::Native(i) = *self else {
-            return Touch {
-                native: 0,
-                object: pid_number(cx.x[0]),
-                key: 0,
-                changes: true,
-            };
+    /// What it touches, by its arguments in x.
+    pub(super) fn touch(&self, cx: &mut Cx) -> Touch {
+        let i = match *self {
+            What::Native(i) => i,
+            What::Send => {
+                return Touch {
+                    native: 0,
+                    object: pid_number(cx.x[0]),
+                    key: 0,
+                    changes: true,
+                };
+            }
+            What::Receive => {
+                return Touch {
+                    native: RECEIVES,
+                    ..Touch::end(cx.process().pid().pid_data())
+                };
+            }
         };
         let n = &NATIVES[i];
-        let arg = |i: usize| cx.x[i];
+        let x = &cx.x;
+        let arg = |i: usize| x[i];
         let (object, key) = match n.3 {
             Of::Key => (number(arg(0)), number(arg(1))),
             Of::Object => (number(arg(0)), key_of(arg(1))),
@@ -235,6 +318,8 @@ impl What {
             Of::Process if n.1 == "monitor" => (pid_number(arg(1)), 0),
             Of::Process => (pid_number(arg(0)), 0),
             Of::Name => (number(arg(0)), 0),
+            // A file has a number of its own, whatever its name means elsewhere.
+            Of::File => (number(arg(0)) ^ 0xF11E, 0),
             Of::Cell => (number(arg(0)), 0),
             Of::All => (0, 0),
         };

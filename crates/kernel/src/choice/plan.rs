@@ -1,6 +1,8 @@
 //! Which schedules are tried, and how one that fails is cut down. Pure: knows operations and deviations only.
 
-use super::{Deviation, Kind, Op};
+use super::ops::{END, RECEIVES, WAKES};
+use super::sample::Shown;
+use super::{Deviation, Kind, Op, Sampling};
 use std::collections::{HashMap, HashSet};
 
 /// A schedule: its deviations, in the order of the base's operations.
@@ -8,10 +10,8 @@ pub type Schedule = Vec<Deviation>;
 
 /// Schedules that begin in one run of the base.
 const BATCH: usize = 128;
-/// Schedules of the first batch: enough for most races, few enough to be quick.
+/// Of the first batch: enough for most races, few enough to be quick.
 const FIRST_BATCH: usize = 24;
-/// A shorter stall, in nanoseconds, beside the longest.
-const SHORT_STALL: i64 = 10_000_000;
 
 /// A generator of numbers (SplitMix64; Steele, Lea, Flood 2014): the same seed gives the same numbers everywhere.
 pub struct Numbers(pub u64);
@@ -30,17 +30,19 @@ impl Numbers {
     }
 }
 
-/// The schedules to try.
+/// What is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Strategy {
-    /// Flips, stalls, then pairs and triples at random.
+    /// All that follow, in turn.
     Portfolio,
-    /// One stop at each operation of the base that races with another, then at all others.
+    /// Each race of the base turned round: one stop at each operation that races with another, then at all others.
     Flips,
     /// One stall at each operation.
     Stalls,
-    /// So many deviations at random.
-    Random(usize),
+    /// So many deviations at random, the most of them stops.
+    Delays(usize),
+    /// A sampler throughout.
+    Sample(Sampling),
     /// The base alone.
     Base,
 }
@@ -54,58 +56,175 @@ pub struct Plan {
     places: Vec<(u64, u32)>,
     racing: usize,
     order: HashMap<(u64, u32), usize>,
-    random: Option<usize>,
+    strategy: Strategy,
     numbers: Numbers,
     stall: i64,
     seen: HashSet<Schedule>,
+    /// Schedules that were given so far.
+    given: usize,
+}
+
+/// Puts the elements of lists one after the other, in turn.
+fn in_turn(lists: Vec<Vec<Schedule>>) -> Vec<Schedule> {
+    let mut all: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+    let mut v = Vec::new();
+    loop {
+        let before = v.len();
+        v.extend(all.iter_mut().filter_map(Iterator::next));
+        if v.len() == before {
+            return v;
+        }
+    }
+}
+
+/// The base, as a plan sees it.
+struct Seen<'a> {
+    ops: &'a [Op],
+    by_object: HashMap<u64, Vec<usize>>,
+    /// Moments to which the clock has jumped.
+    jumps: Vec<i64>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(ops: &'a [Op]) -> Seen<'a> {
+        let mut by_object: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (i, o) in ops.iter().enumerate() {
+            if o.touch.object != 0 && o.touch.native != WAKES {
+                by_object.entry(o.touch.object).or_default().push(i);
+            }
+        }
+        // Time that passes by itself is far below a millisecond between two operations.
+        let jumps = ops
+            .windows(2)
+            .filter(|w| w[1].at - w[0].at > 900_000)
+            .map(|w| w[1].at)
+            .collect();
+        Seen {
+            ops,
+            by_object,
+            jumps,
+        }
+    }
+    fn races(&self, i: usize) -> bool {
+        let o = &self.ops[i];
+        let with = |j: &usize| {
+            let p = &self.ops[*j];
+            p.path != o.path && p.touch.races(&o.touch)
+        };
+        self.by_object
+            .get(&o.touch.object)
+            .is_some_and(|v| v.iter().any(with))
+    }
+    /// Whether a process that is late there may meet a timer: one that is due then, or one that is set later and was met by the base.
+    fn timed(&self, o: &Op, stall: i64) -> bool {
+        let until = o.at.saturating_add(stall);
+        let jumped = self.jumps.iter().any(|j| *j > o.at && *j <= until);
+        jumped || (o.due > o.at - 1_000_000 && o.due <= until)
+    }
+    /// The next operation of each other process that races with that one, after it in the base.
+    fn after(&self, i: usize) -> Vec<(u64, u32)> {
+        let o = &self.ops[i];
+        let mut paths = HashSet::new();
+        let all = self.by_object.get(&o.touch.object);
+        all.into_iter()
+            .flatten()
+            .filter(|j| **j > i)
+            .map(|j| &self.ops[*j])
+            .filter(|p| p.path != o.path && p.touch.native != END && p.touch.races(&o.touch))
+            .filter(|p| paths.insert(p.path))
+            .map(|p| (p.path, p.op))
+            .collect()
+    }
 }
 
 impl Plan {
     /// For the operations of the base. `stall`: nanoseconds of the longest stall; 0: none.
     pub fn new(ops: &[Op], strategy: Strategy, stall: i64, seed: u64) -> Plan {
-        let own: Vec<(usize, &Op)> = ops.iter().enumerate().filter(|o| o.1.own).collect();
-        let mut by_object: HashMap<u64, Vec<&Op>> = HashMap::new();
-        for o in ops.iter().filter(|o| o.touch.object != 0) {
-            by_object.entry(o.touch.object).or_default().push(o);
+        let seen = Seen::new(ops);
+        let (mut racing, mut calm, mut wakes, mut alone) = (vec![], vec![], vec![], vec![]);
+        for (i, o) in ops.iter().enumerate().filter(|(_, o)| o.own) {
+            match o {
+                o if o.touch.native == WAKES && o.others > 0 => {
+                    // What it does first is an operation, unless it ends at once.
+                    let next = ops[i + 1..].iter().find(|p| p.path == o.path);
+                    if next.is_some_and(|p| matches!(p.touch.native, END | RECEIVES)) {
+                        racing.push(i);
+                    } else {
+                        wakes.push(i);
+                    }
+                }
+                // Where nobody else can run it makes no difference, but for time.
+                o if o.others == 0 => {
+                    if o.touch.native != WAKES {
+                        alone.push(i);
+                    }
+                }
+                o if seen.races(i) || o.touch.native == RECEIVES => racing.push(i),
+                _ => calm.push(i),
+            }
         }
-        let races = |o: &Op| {
-            by_object.get(&o.touch.object).is_some_and(|v| {
-                v.iter()
-                    .any(|p| p.path != o.path && p.touch.races(&o.touch))
-            })
+        let place = |v: &[usize]| -> Vec<(u64, u32)> {
+            v.iter().map(|&i| (ops[i].path, ops[i].op)).collect()
         };
-        let (racing, calm): (Vec<_>, Vec<_>) = own.into_iter().partition(|(_, o)| races(o));
-        let place = |v: &[(usize, &Op)]| -> Vec<(u64, u32)> {
-            v.iter().map(|(_, o)| (o.path, o.op)).collect()
+        let at = |v: &[usize], kind: Kind| -> Vec<Schedule> {
+            let d = |(path, op)| vec![Deviation { path, op, kind }];
+            place(v).into_iter().map(d).collect()
         };
-        let (a, b) = (place(&racing), place(&calm));
-        let at = |v: &[(u64, u32)], kind: Kind| -> Vec<Schedule> {
-            let d = |&(path, op): &(u64, u32)| vec![Deviation { path, op, kind }];
-            v.iter().map(d).collect()
+        // Where nobody else can run it makes a difference only if a timer is met.
+        let timed = |v: &[usize]| -> Vec<usize> {
+            let v = v.iter().copied();
+            v.filter(|&i| seen.timed(&ops[i], stall)).collect()
         };
-        let mut queue = Vec::new();
         let flips = matches!(strategy, Strategy::Portfolio | Strategy::Flips);
         let stalls = matches!(strategy, Strategy::Portfolio | Strategy::Stalls) && stall > 0;
-        let lists: [(&[(u64, u32)], bool); 2] = [(&a, true), (&b, false)];
-        for (v, _) in lists {
-            if flips {
-                queue.extend(at(v, Kind::Last));
-            }
-            if stalls {
-                queue.extend(at(v, Kind::Stall(stall)));
-            }
+        let mut lists = Vec::new();
+        if flips {
+            let exact: Vec<Schedule> = racing
+                .iter()
+                .filter(|&&i| ops[i].touch.native != WAKES)
+                .flat_map(|&i| {
+                    let (path, op) = (ops[i].path, ops[i].op);
+                    seen.after(i).into_iter().map(move |(p, o)| {
+                        vec![Deviation {
+                            path,
+                            op,
+                            kind: Kind::After(p, o),
+                        }]
+                    })
+                })
+                .collect();
+            let mut one = at(&racing, Kind::Last);
+            one.extend(at(&calm, Kind::Last));
+            one.extend(exact);
+            one.extend(at(&wakes, Kind::Last));
+            lists.push(one);
         }
-        if stalls && stall > SHORT_STALL {
-            queue.extend(at(&a, Kind::Stall(SHORT_STALL)));
-            queue.extend(at(&b, Kind::Stall(SHORT_STALL)));
+        if stalls {
+            let near = [timed(&alone), timed(&racing), timed(&calm), timed(&wakes)].concat();
+            let mut near: Vec<usize> = near;
+            // A timer that is set already is met more surely than one that is to come.
+            near.sort_unstable_by_key(|&i| (ops[i].due > ops[i].at.saturating_add(stall), i));
+            let mut one = at(&near, Kind::Stall(stall));
+            for s in [30_000_000, 10_000_000, 3_000_000] {
+                if s < stall {
+                    one.extend(at(&near, Kind::Stall(s)));
+                }
+            }
+            lists.push(one);
         }
-        let random = match strategy {
-            Strategy::Portfolio => Some(0),
-            Strategy::Random(d) => Some(d.max(1)),
-            _ => None,
-        };
-        let racing = a.len();
-        let places: Vec<_> = a.into_iter().chain(b).collect();
+        let mut queue = in_turn(lists);
+        if stalls {
+            let known: HashSet<Schedule> = queue.iter().cloned().collect();
+            let all = [racing.clone(), alone.clone(), calm.clone()].concat();
+            let far = at(&all, Kind::Stall(stall));
+            queue.extend(far.into_iter().filter(|s| !known.contains(s)));
+        }
+        let count = racing.len();
+        let mut all = racing;
+        all.extend(calm);
+        all.extend(timed(&alone));
+        all.extend(wakes);
+        let places = place(&all);
         let order = ops
             .iter()
             .enumerate()
@@ -116,12 +235,13 @@ impl Plan {
             next: 0,
             first: true,
             places,
-            racing,
+            racing: count,
             order,
-            random,
+            strategy,
             numbers: Numbers(seed),
             stall,
             seen: HashSet::new(),
+            given: 0,
         }
     }
 
@@ -138,33 +258,60 @@ impl Plan {
         };
         let size = size.min(most);
         let mut v = Vec::new();
-        while v.len() < size && self.next < self.queue.len() {
-            v.push(self.queue[self.next].clone());
-            self.next += 1;
-        }
-        if let Some(d) = self.random
-            && self.next == self.queue.len()
-            && !self.places.is_empty()
-        {
-            let mut vain = 0;
-            while v.len() < size && vain < 1000 {
-                let s = self.drawn(d);
-                match self.seen.insert(s.clone()) {
-                    true => v.push(s),
-                    false => vain += 1,
+        let mut vain = 0;
+        while v.len() < size && vain < 1000 {
+            self.given += 1;
+            // Samplers have each third turn, until the others are done.
+            let one = match self.strategy {
+                Strategy::Portfolio if self.given > FIRST_BATCH && self.given % 3 == 0 => {
+                    self.portfolio()
                 }
+                _ if self.next < self.queue.len() => {
+                    self.next += 1;
+                    Some(self.queue[self.next - 1].clone())
+                }
+                Strategy::Portfolio => self.portfolio(),
+                Strategy::Sample(kind) => self.sample(kind),
+                Strategy::Delays(n) => self.drawn(n),
+                Strategy::Flips | Strategy::Stalls | Strategy::Base => None,
+            };
+            let Some(one) = one else { break };
+            match self.seen.insert(one.clone()) {
+                true => v.push(one),
+                false => vain += 1,
             }
         }
         v
     }
 
-    /// A schedule at random. `d`: deviations; 0: two or three.
-    fn drawn(&mut self, d: usize) -> Schedule {
-        let n = match d {
-            0 => 2 + self.numbers.below(2),
-            d => d,
-        };
+    /// One of the strategies that draw, in turn.
+    fn portfolio(&mut self) -> Option<Schedule> {
+        match self.numbers.below(6) {
+            0 => self.sample(Sampling::Pos),
+            1 => self.sample(Sampling::Pct(3)),
+            2 => self.sample(Sampling::Surw),
+            3 => self.sample(Sampling::Walk),
+            n => self.drawn(n - 2),
+        }
+    }
+
+    /// A sampler from the first operation at which schedules deviate.
+    fn sample(&mut self, kind: Sampling) -> Option<Schedule> {
+        let order = &self.order;
+        let at = |p: &&(u64, u32)| order.get(*p).copied().unwrap_or(usize::MAX);
+        let &(path, op) = self.places.iter().min_by_key(at)?;
+        let kind = Kind::Sample(kind, self.numbers.draw());
+        Some(vec![Deviation { path, op, kind }])
+    }
+
+    /// A schedule at random, of `n` deviations.
+    fn drawn(&mut self, n: usize) -> Option<Schedule> {
+        if self.places.is_empty() {
+            return None;
+        }
         let mut s: Schedule = Vec::new();
+        // All stalls of a schedule together are no longer than one may be.
+        let mut stall = self.stall;
         for _ in 0..n {
             // Half of them among those that race, if there are any.
             let among = match self.racing > 0 && self.numbers.below(2) == 0 {
@@ -173,24 +320,83 @@ impl Plan {
             };
             let (path, op) = self.places[self.numbers.below(among)];
             // Stalls in octaves from a millisecond, short ones as often as long ones.
-            let kind = match self.stall > 0 && self.numbers.below(4) == 0 {
-                true => Kind::Stall((1_000_000i64 << self.numbers.below(7)).min(self.stall)),
+            let kind = match stall > 0 && self.numbers.below(4) == 0 {
+                true => {
+                    let ns = (1_000_000i64 << self.numbers.below(7)).min(stall);
+                    stall -= ns;
+                    Kind::Stall(ns)
+                }
                 false => Kind::Last,
             };
             if !s.iter().any(|x| (x.path, x.op) == (path, op)) {
                 s.push(Deviation { path, op, kind });
             }
         }
+        self.sort(&mut s);
+        Some(s)
+    }
+
+    /// Puts deviations into the order in which the base comes by.
+    pub fn sort(&self, s: &mut Schedule) {
         let order = &self.order;
         s.sort_by_key(|x| order.get(&(x.path, x.op)).copied().unwrap_or(usize::MAX));
+    }
+
+    /// The schedule that repeats the order of operations which a sampler has chosen: each that follows another process's waits for it.
+    pub fn repeats(&self, order: &[(u64, u32)]) -> Schedule {
+        let mut s: Schedule = order
+            .windows(2)
+            .filter(|w| w[0].0 != w[1].0)
+            .map(|w| Deviation {
+                path: w[1].0,
+                op: w[1].1,
+                kind: Kind::After(w[0].0, w[0].1),
+            })
+            .collect();
+        self.sort(&mut s);
         s
     }
+}
+
+/// What samplers are told of the base.
+pub fn shown(ops: &[Op]) -> Shown {
+    let mut touched: HashMap<u64, HashMap<u64, u32>> = HashMap::new();
+    for o in ops.iter().filter(|o| o.touch.object != 0) {
+        let by = touched.entry(o.touch.object).or_default();
+        *by.entry(o.path).or_default() += 1;
+    }
+    let private = touched.iter().filter(|(_, by)| by.len() == 1);
+    let private: HashSet<u64> = private.map(|(o, _)| *o).collect();
+    let own = ops.iter().filter(|o| o.own && o.touch.object != 0);
+    let mut by: HashMap<u64, HashMap<u64, u32>> = HashMap::new();
+    let mut count = 0;
+    for o in own.filter(|o| o.touch.native != WAKES && !private.contains(&o.touch.object)) {
+        count += 1;
+        *by.entry(o.touch.object)
+            .or_default()
+            .entry(o.path)
+            .or_default() += 1;
+    }
+    let mut racing: Vec<_> = by.into_iter().filter(|(_, by)| by.len() > 1).collect();
+    racing.sort_by_key(|(o, _)| *o);
+    Shown {
+        private,
+        racing,
+        count,
+    }
+}
+
+/// The paths of processes that are the program's own.
+pub fn programs(ops: &[Op]) -> HashSet<u64> {
+    ops.iter().filter(|o| o.own).map(|o| o.path).collect()
 }
 
 /// Cuts a failing schedule down: no single deviation can go, and no stall can be half as long.
 pub struct Shrink {
     best: Schedule,
     chunk: usize,
+    /// Single deviations were tried.
+    single: bool,
     over: bool,
 }
 
@@ -201,6 +407,7 @@ impl Shrink {
         Shrink {
             best,
             chunk,
+            single: false,
             over: false,
         }
     }
@@ -214,6 +421,9 @@ impl Shrink {
             return Vec::new();
         }
         let mut v = Vec::new();
+        if !self.single && self.best.len() > 2 {
+            return self.best.iter().map(|d| vec![*d]).collect();
+        }
         if self.best.len() > 1 {
             for at in (0..self.best.len()).step_by(self.chunk) {
                 let mut s = self.best.clone();
@@ -226,15 +436,13 @@ impl Shrink {
         if self.chunk == 1 {
             for i in 0..self.best.len() {
                 if let Kind::Stall(ns) = self.best[i].kind {
-                    let mut shorter = ns / 16 * 15;
-                    let mut all = Vec::new();
-                    while shorter >= 1_000_000 {
-                        let mut s = self.best.clone();
-                        s[i].kind = Kind::Stall(shorter);
-                        all.push(s);
-                        shorter = shorter / 4 * 3;
+                    for (part, of) in [(1, 8), (1, 4), (1, 2), (3, 4), (15, 16)] {
+                        if ns / of * part >= 1_000_000 {
+                            let mut s = self.best.clone();
+                            s[i].kind = Kind::Stall(ns / of * part);
+                            v.push(s);
+                        }
                     }
-                    v.extend(all.into_iter().rev());
                     let mut s = self.best.clone();
                     s[i].kind = Kind::Last;
                     v.insert(0, s);
@@ -250,11 +458,13 @@ impl Shrink {
             .zip(fails)
             .find(|(_, f)| **f)
             .map(|(s, _)| s);
+        let single = std::mem::replace(&mut self.single, true);
         match found {
             Some(s) => {
                 self.best = s;
                 self.chunk = self.chunk.min((self.best.len() / 2).max(1));
             }
+            None if !single && self.best.len() > 2 => {}
             None if self.chunk > 1 => self.chunk /= 2,
             None => self.over = true,
         }
@@ -278,6 +488,9 @@ mod tests {
             op,
             touch,
             own: true,
+            others: 1,
+            at: 0,
+            due: i64::MAX,
         }
     }
 
@@ -293,7 +506,7 @@ mod tests {
         let mut p = Plan::new(&ops, Strategy::Flips, 0, 1);
         assert_eq!(p.places(), (2, 5));
         let all: Vec<(u64, u32)> = p.batch(100).iter().map(|s| (s[0].path, s[0].op)).collect();
-        assert_eq!(all, [(1, 2), (2, 1), (1, 1), (2, 2), (1, 3)]);
+        assert_eq!(all, [(1, 2), (2, 1), (1, 1), (2, 2), (1, 3), (1, 2)]);
         assert!(p.batch(100).is_empty());
     }
 
@@ -301,7 +514,7 @@ mod tests {
     fn the_same_seed_gives_the_same_schedules() {
         let ops: Vec<Op> = (1..30).map(|i| op(u64::from(i % 3), i, 5, true)).collect();
         let all = |seed| {
-            let mut p = Plan::new(&ops, Strategy::Random(3), 100_000_000, seed);
+            let mut p = Plan::new(&ops, Strategy::Delays(3), 100_000_000, seed);
             p.batch(50)
         };
         assert_eq!(all(7), all(7));

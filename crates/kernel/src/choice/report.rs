@@ -1,10 +1,11 @@
-//! The text for people: the operations of a schedule as lines, and who waits for what in a deadlock.
+//! What people are told: the operations of a schedule as lines, and who waits for what in a deadlock.
 
 use super::Kind;
 use super::ops::{Touch, What};
 use crate::code;
 use crate::cx::Cx;
-use crate::process::table;
+use crate::process::ext::Target;
+use crate::process::{Enter, table};
 use purlin_term::print::{self, Style};
 use purlin_term::{Term, atom};
 use std::collections::{HashMap, HashSet};
@@ -180,36 +181,87 @@ pub(super) fn line(
     }
 }
 
-/// The waiting processes as text: those that wait in the program's own code, and how many others there are.
+/// The line for a process that has become ready and is held.
+pub(super) fn wake(cell: u32, path: u64, op: u32, touch: Touch, kind: Kind) -> Line {
+    // SAFETY: cells are never unmapped.
+    let pid = unsafe { (*table().cell(cell)).pid() };
+    Line {
+        path,
+        op,
+        touch,
+        pid: short(Term::pid(pid.pid_data())),
+        call: "it goes on with what has come".into(),
+        place: None,
+        stopped: Some(kind),
+    }
+}
+
+/// Who waits where, as text: processes that wait in the program's own code, and how many others there are.
 pub(super) fn deadlock() -> String {
     let mut text = String::from(
         "purlin: deadlock: no process can run, and nothing is awaited that would wake one\n",
     );
     let mut others = 0;
     let names = crate::process::registry::names();
+    let mut cx = Cx::boxed(0);
     for pid in table().pids() {
         let Some(p) = table().find(pid) else { continue };
-        // SAFETY: the process waits, and this is the only thread.
-        let (pc, waiting) = unsafe { ((*p).pc, (*p).flags & crate::process::WAITING != 0) };
+        // SAFETY: the process waits, and this is the only thread. It never runs again.
+        let (pc, waiting) = unsafe {
+            let waiting = (*p).flags & crate::process::WAITING != 0;
+            if waiting {
+                cx.enter(p);
+            }
+            ((*p).pc, waiting)
+        };
         let Some(at) = code::find(pc).filter(|_| waiting) else {
             continue;
         };
-        if whose(at.module) != Whose::Own {
+        let own = own_place(&cx, pc);
+        let Some(own) = own else {
             others += 1;
             continue;
-        }
+        };
         let named = names
             .iter()
             .find(|n| crate::process::registry::whereis(**n) == Some(pid));
         let name = named.map_or(String::new(), |n| format!(" {}", atom::name(*n)));
-        let line = at.line.map_or(String::new(), |(f, l)| format!("  {f}:{l}"));
+        let function = |p: &code::Place| {
+            let module = atom::name(p.module).trim_start_matches("Elixir.");
+            let line = p
+                .line
+                .as_ref()
+                .map_or(String::new(), |(f, l)| format!("  {f}:{l}"));
+            format!("{module}:{}/{}{line}", atom::name(p.function), p.arity)
+        };
+        let within = match own.module == at.module && own.function == at.function {
+            true => String::new(),
+            false => format!(
+                "{}:{}/{}, called by ",
+                atom::name(at.module),
+                atom::name(at.function),
+                at.arity
+            ),
+        };
+        // Whoever calls a server monitors it meanwhile.
+        // SAFETY: as above.
+        let whom = unsafe { (*p).ext() }.map_or(Vec::new(), |e| {
+            let all = e.monitors.iter().map(|(_, m)| m.target());
+            all.filter_map(|t| match t {
+                Target::Local(t) | Target::Named(t, _) => Some(short(t)),
+                _ => None,
+            })
+            .collect()
+        });
+        let whom = match whom.is_empty() {
+            true => String::new(),
+            false => format!("  (it monitors {})", whom.join(", ")),
+        };
         let _ = writeln!(
             text,
-            "  {}{name} waits in {}:{}/{}{line}",
+            "  {}{name} waits in {within}{}{whom}",
             short(pid),
-            atom::name(at.module),
-            atom::name(at.function),
-            at.arity
+            function(&own)
         );
     }
     let _ = writeln!(text, "  and {others} in code of libraries");

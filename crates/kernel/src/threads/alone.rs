@@ -1,6 +1,6 @@
 //! One thread that does everything: runs processes, fires timers, looks at descriptors. The mode of [`crate::choice`].
 //!
-//! The work of other threads in the usual mode is done here between two time slices, or at once where it turns out to be due. Virtual time
+//! What other threads do in the usual mode is done here between two time slices, or at once where it turns out to be due. Virtual time
 //! passes with the reductions that processes use, and jumps to the next timer when nobody can run.
 
 use super::{Engine, slice};
@@ -22,7 +22,8 @@ const OUTSIDE_MS: i32 = 2;
 /// Nanoseconds in a tick of the timers.
 const NS_PER_TICK: i64 = 1_000_000;
 
-fn collect() {
+/// Tells the chooser who has become ready.
+pub(crate) fn collect() {
     let some = std::iter::from_fn(|| QUEUES.next(0, None)).map(|c| (c, false));
     let dirty = std::iter::from_fn(|| {
         DIRTY_IO

@@ -209,6 +209,12 @@ pub fn start(f: Fired, deadline: u64) {
     notify(deadline);
 }
 
+/// The tick before which no timer fires.
+pub(crate) fn next_due() -> u64 {
+    let all = shards().iter().map(|s| s.next.tick());
+    all.min().unwrap_or(super::NEVER)
+}
+
 /// Stops a timer: milliseconds that were left; None if there is no such timer, or not any more.
 pub fn cancel(n: &RefNumbers) -> Option<u64> {
     let s = shard(n);

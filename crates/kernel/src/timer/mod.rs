@@ -127,6 +127,16 @@ pub(crate) fn run_due() -> u64 {
     next.min(run_calls(now)).min(message::run_due(now))
 }
 
+/// The moment before which no timer of a process is due, in nanoseconds since the start; `i64::MAX` if none is set.
+pub(crate) fn next_due() -> i64 {
+    let receive = receive_timers().iter().map(|s| s.next.tick()).min();
+    let next = receive.unwrap_or(NEVER).min(message::next_due());
+    match next {
+        NEVER => i64::MAX,
+        t => (t as i64).saturating_mul(NS_PER_TICK),
+    }
+}
+
 /// Fires the receive timers that are due where the thread has not come to it in time, since other threads have the
 /// processors. Called by schedulers between time slices.
 #[inline]

@@ -69,7 +69,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             }
             "strategy" if !is_strategy(&value) => {
                 return Err(wrong(format!(
-                    "there is no strategy '{value}': portfolio, flips, stalls, random:N, none"
+                    "there is no strategy '{value}': portfolio, flips, pos, pct:D, surw, delays:N, stalls, random, none"
                 )));
             }
             "strategy" => {

@@ -1,0 +1,332 @@
+//! What people read of a search: its result, the story of a schedule, and the file that it is written to.
+
+use super::fork::{Replay, Search, Tried, exit, print, say};
+use super::ops::OUTSIDE;
+use super::plan::Schedule;
+use super::{Deviation, Kind, Run, report};
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Operations as text, each a line.
+pub(super) fn lines(all: &[report::Line]) -> String {
+    let mut text = String::new();
+    for l in all {
+        let stopped = match l.stopped {
+            None => String::new(),
+            Some(k) => format!(" {}", k.text()),
+        };
+        let _ = writeln!(
+            text,
+            "{}\t{}\t{} {} {}\t{}\t{}\t{}\t{stopped}",
+            l.path,
+            l.op,
+            l.touch.object,
+            l.touch.key,
+            u8::from(l.touch.changes),
+            l.pid,
+            l.call.replace(['\t', '\n'], " "),
+            l.place.as_deref().unwrap_or("").replace(['\t', '\n'], " "),
+        );
+    }
+    text
+}
+
+/// What the seed decides, and what not.
+pub(super) fn account(seed: u64, outside: &[u32; OUTSIDE.len()]) -> String {
+    let all = outside.iter().zip(OUTSIDE).filter(|(n, _)| **n > 0);
+    let all: Vec<String> = all.map(|(n, what)| format!("{n} {what}")).collect();
+    match all.is_empty() {
+        true => format!("Seed {seed} decides all of it.\n"),
+        false => format!("Seed {seed} decides all of it but {}.\n", all.join(", ")),
+    }
+}
+
+/// A schedule that fails.
+pub(super) struct Failed {
+    pub schedule: Schedule,
+    /// Deviations before it was cut down.
+    pub before: usize,
+    pub run: Run,
+}
+
+/// The operations that a failure depends on: those of processes on what they share, from a little before the first deviation.
+fn relevant(story: &str) -> Vec<Vec<&str>> {
+    let all: Vec<Vec<&str>> = story
+        .lines()
+        .map(|l| l.split('\t').collect::<Vec<_>>())
+        .filter(|f| f.len() >= 7)
+        .collect();
+    let object = |f: &[&str]| f[2].split(' ').next().unwrap_or("0").to_owned();
+    let stopped: Vec<usize> = (0..all.len()).filter(|&i| !all[i][6].is_empty()).collect();
+    let Some(&first) = stopped.first() else {
+        return all.into_iter().rev().take(30).rev().collect();
+    };
+    let wanted: HashSet<String> = stopped
+        .iter()
+        .map(|&i| object(&all[i]))
+        .filter(|o| o != "0")
+        .collect();
+    let paths: HashSet<&str> = stopped.iter().map(|&i| all[i][0]).collect();
+    let from = first.saturating_sub(12);
+    let mut v: Vec<Vec<&str>> = Vec::new();
+    for f in all.iter().skip(from) {
+        let shared = wanted.contains(&object(f));
+        let own = !f[5].is_empty();
+        if !f[6].is_empty() || shared || (own && (paths.contains(f[0]) || v.len() < 40)) {
+            v.push(f.clone());
+        }
+        if v.len() > 60 {
+            break;
+        }
+    }
+    v
+}
+
+pub(super) fn json_text(s: &str) -> String {
+    let mut t = String::from("\"");
+    for c in s.chars() {
+        match c {
+            '"' => t.push_str("\\\""),
+            '\\' => t.push_str("\\\\"),
+            c if (c as u32) < 0x20 => {
+                let _ = write!(t, "\\u{:04x}", c as u32);
+            }
+            c => t.push(c),
+        }
+    }
+    t.push('"');
+    t
+}
+
+/// Writes the schedule to a file and tells of it; ends with status 1.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn tell(
+    s: &Search,
+    tried: &Tried,
+    began: Instant,
+    failed: Failed,
+    run: Run,
+    story: &str,
+    output: &str,
+    margin: Option<i64>,
+) {
+    let path =
+        s.to.clone()
+            .unwrap_or_else(|| PathBuf::from(format!("purlin-schedule-{}.psch", s.seed)));
+    let mut file = String::from("purlin schedule 1\n");
+    let _ = writeln!(file, "release {}", s.release);
+    let _ = writeln!(file, "started {}", super::started());
+    let _ = writeln!(file, "status {}", run.status);
+    let _ = writeln!(file, "hash {}", run.hash);
+    for a in &s.command {
+        let _ = writeln!(file, "argument {}", json_text(a));
+    }
+    for d in &failed.schedule {
+        let _ = writeln!(file, "deviation {} {} {}", d.path, d.op, d.kind.text());
+    }
+    for l in relevant(story) {
+        let _ = writeln!(file, "line {}", l.join("\t"));
+    }
+    let written = std::fs::write(&path, &file);
+    if let Err(e) = &written {
+        say(&format!("purlin: cannot write {}: {e}\n", path.display()));
+    }
+    let same = run.status == failed.run.status || failed.run.status < 0;
+    if s.json {
+        print(&format!(
+            "{{\"failed\":true,\"schedules\":{},\"distinct\":{},\"seconds\":{:.3},\"virtual_seconds\":{:.3},\"status\":{},\"deadlock\":{},\"deviations\":{},\"before\":{},\"file\":{},\"output\":{}}}\n",
+            tried.schedules,
+            tried.hashes.len(),
+            began.elapsed().as_secs_f64(),
+            tried.took as f64 / 1e9,
+            run.status,
+            run.deadlock,
+            failed.schedule.len(),
+            failed.before,
+            json_text(&path.display().to_string()),
+            json_text(output)
+        ));
+        exit(1)
+    }
+    let mut text = format!(
+        "{} schedules ({} distinct), {:.1} s, {:.1} s of virtual time; ",
+        tried.schedules,
+        tried.hashes.len(),
+        began.elapsed().as_secs_f64(),
+        tried.took as f64 / 1e9
+    );
+    match failed.schedule.is_empty() {
+        true => {
+            let _ = writeln!(text, "the base itself failed with status {}", run.status);
+        }
+        false => {
+            let _ = writeln!(text, "failed with status {}", run.status);
+            let _ = writeln!(
+                text,
+                "Shrunk from {} deviation{} to {}. Again: purlin replay {}",
+                failed.before,
+                if failed.before == 1 { "" } else { "s" },
+                failed.schedule.len(),
+                path.display()
+            );
+        }
+    }
+    text.push_str(&account(s.seed, &run.outside));
+    if !same {
+        text.push_str(
+            "The schedule that was cut down ends otherwise than the one that was found.\n",
+        );
+    }
+    text.push('\n');
+    text.push_str(&told(&relevant(story)));
+    if let Some(ns) = margin {
+        let _ = writeln!(
+            text,
+            "\nIt fails if that process is late by {} ms.",
+            (ns + 999_999) / 1_000_000
+        );
+    }
+    if !output.is_empty() {
+        let _ = writeln!(text, "\nIts output:");
+        for l in output.lines().take(40) {
+            let _ = writeln!(text, "  {l}");
+        }
+    }
+    print(&text);
+    exit(1)
+}
+
+/// The story of a schedule as text: lines of fields that are separated by tabs, as [`lines`] gives them.
+pub fn told<S: AsRef<str>>(all: &[Vec<S>]) -> String {
+    let mut text = String::new();
+    let mut last = String::new();
+    for f in all {
+        let get = |i: usize| f.get(i).map_or("", |s| s.as_ref());
+        let (pid, call, place, stop) = (get(3), get(4), get(5), get(6).trim());
+        let stopped = match Kind::of(stop) {
+            None => None,
+            Some(Kind::Last) => Some(format!("stops before {call}, until nobody else can run")),
+            Some(Kind::Stall(ns)) => Some(format!(
+                "is late by {:.1} ms, before {call}",
+                ns as f64 / 1e6
+            )),
+            Some(Kind::After(path, op)) => {
+                let (path, op) = (path.to_string(), op.to_string());
+                let does = |g: &&Vec<S>| {
+                    let g = |i: usize| g.get(i).map_or("", |s| s.as_ref());
+                    g(0) == path && g(1) == op && g(6).trim().is_empty()
+                };
+                let until = all.iter().find(does).map_or_else(
+                    || "another has gone on".to_owned(),
+                    |g| format!("{} has done {}", g[3].as_ref(), g[4].as_ref()),
+                );
+                Some(format!("stops before {call}, until {until}"))
+            }
+            Some(Kind::Sample(s, _)) => Some(format!(
+                "comes to {call}; from here on turns are drawn ({})",
+                s.name()
+            )),
+        };
+        if let Some(stopped) = stopped {
+            let _ = writeln!(text, "  {:-<12} {pid} {stopped}", "");
+            last.clear();
+            continue;
+        }
+        let shown = if pid == last { "" } else { pid };
+        let _ = writeln!(text, "  {shown:<12} {call:<60}  {place}");
+        last = pid.to_owned();
+    }
+    text
+}
+
+/// A file that was written by [`search`]: the replay, the moment of its start, the release, the command, and its story.
+pub struct Recorded {
+    pub replay: Replay,
+    pub started: i64,
+    pub release: u32,
+    pub command: Vec<String>,
+    pub story: Vec<Vec<String>>,
+}
+
+/// Reads a file of a schedule; None: it is none.
+pub fn read(text: &str) -> Option<Recorded> {
+    let mut lines = text.lines();
+    if lines.next()? != "purlin schedule 1" {
+        return None;
+    }
+    let mut r = Recorded {
+        replay: Replay {
+            schedule: Vec::new(),
+            status: 0,
+            hash: 0,
+            steps: false,
+        },
+        started: 0,
+        release: 0,
+        command: Vec::new(),
+        story: Vec::new(),
+    };
+    for l in lines {
+        let (key, rest) = l.split_once(' ')?;
+        match key {
+            "release" => r.release = rest.parse().ok()?,
+            "started" => r.started = rest.parse().ok()?,
+            "status" => r.replay.status = rest.parse().ok()?,
+            "hash" => r.replay.hash = rest.parse().ok()?,
+            "argument" => r.command.push(from_json(rest)?),
+            "deviation" => {
+                let mut w = rest.splitn(3, ' ');
+                let (path, op) = (w.next()?.parse().ok()?, w.next()?.parse().ok()?);
+                let kind = Kind::of(w.next()?)?;
+                r.replay.schedule.push(Deviation { path, op, kind });
+            }
+            "line" => r.story.push(rest.split('\t').map(str::to_owned).collect()),
+            _ => {}
+        }
+    }
+    Some(r)
+}
+
+fn from_json(s: &str) -> Option<String> {
+    let s = s.strip_prefix('"')?.strip_suffix('"')?;
+    let mut t = String::new();
+    let mut chars = s.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            t.push(c);
+            continue;
+        }
+        match chars.next()? {
+            'u' => {
+                let hex: String = chars.by_ref().take(4).collect();
+                t.push(char::from_u32(u32::from_str_radix(&hex, 16).ok()?)?);
+            }
+            c => t.push(c),
+        }
+    }
+    Some(t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Sampling;
+    use super::*;
+
+    #[test]
+    fn texts_go_there_and_back() {
+        for s in ["", "a b", "\"\\\n\t", "ä\u{1}"] {
+            assert_eq!(from_json(&json_text(s)).as_deref(), Some(s));
+        }
+        for k in [
+            Kind::Last,
+            Kind::Stall(5),
+            Kind::After(7, 8),
+            Kind::Sample(Sampling::Pct(4), 9),
+            Kind::Sample(Sampling::Walk, 1),
+        ] {
+            assert_eq!(Kind::of(&k.text()), Some(k));
+        }
+    }
+}
