@@ -2,7 +2,7 @@
 
 use crate::options::EmulatorOptions;
 use purlin_kernel::choice::fork::{self, Replay, Search};
-use purlin_kernel::choice::plan::Strategy;
+use purlin_kernel::choice::plan::{Numbers, Strategy};
 pub use purlin_kernel::choice::told::{Recorded, read, told};
 use purlin_kernel::choice::{self, Sampling, report};
 use std::ffi::OsString;
@@ -15,6 +15,15 @@ pub const VARIABLE: &str = "PURLIN_SCHEDULES";
 /// Whether a variable of the environment is for the runtime alone.
 pub(crate) fn takes(variable: &(OsString, OsString)) -> bool {
     variable.0 == VARIABLE
+}
+
+/// Nanoseconds of a day.
+const DAY: i64 = 86_400_000_000_000;
+
+/// The wall clock at the start of all runs, in nanoseconds since 1970: the day begins, but for less than a second that the seed draws.
+/// So the same seed gives the same numbers to those who take them from the clock.
+fn starts(now: i64, seed: u64) -> i64 {
+    now - now % DAY + (Numbers(seed).draw() % 1_000_000_000) as i64
 }
 
 enum Asked {
@@ -67,8 +76,8 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
         command: Vec::new(),
         release: o.otp.release,
     };
-    let mut started = now;
     let mut replay = None;
+    let mut recorded = None;
     let mut steps = false;
     let mut libraries = vec![o.otp.root.join("lib")];
     for line in text.lines() {
@@ -90,7 +99,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
                 let text = std::fs::read_to_string(value);
                 match text.ok().as_deref().and_then(read) {
                     Some(r) => {
-                        started = r.started;
+                        recorded = Some(r.started);
                         replay = Some(r.replay);
                     }
                     None => {
@@ -102,6 +111,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             _ => {}
         }
     }
+    let started = recorded.unwrap_or_else(|| starts(now, search.seed));
     purlin_term::background_free::at_once();
     choice::begin(started);
     let asked = match replay {

@@ -5,16 +5,16 @@
 //! deviate it forks a *branch* for each, which goes on to the end by itself. So what a schedule has in common with the base is run
 //! once for many. A run writes what came of it to a file in memory that its parent has made, and its output to another.
 
+use super::given::{Given, Step};
 use super::plan::{Plan, Schedule, Shrink, Strategy};
 use super::told::{Failed, account, lines, tell};
-use super::{
-    Kind, Op, Run, ops::Touch, plan, profile, run, sample, sampled, set_deviations, story,
-};
+use super::{Kind, Op, Run, ops::Touch, profile, run, sampled, set_deviations, steps, story};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -51,6 +51,11 @@ pub struct Replay {
     pub schedule: Schedule,
     pub status: i32,
     pub hash: u64,
+    /// What its run was given, and the operations that it did then.
+    pub given: Given,
+    pub did: Vec<Step>,
+    /// Seconds after which it was ended, if it did not end.
+    pub seconds: u32,
     /// Its operations are told at the end.
     pub steps: bool,
 }
@@ -64,7 +69,6 @@ enum Role {
     Trunk(Trunk),
     /// It runs a schedule.
     Branch(OwnedFd),
-    Replay(Replay),
 }
 
 struct Trunk {
@@ -190,6 +194,14 @@ fn text_of(mut f: &File) -> String {
     String::from_utf8_lossy(&v).into_owned()
 }
 
+/// The exit status of a process, or minus the signal that has ended it.
+fn code_of(status: i32) -> i32 {
+    match libc::WIFEXITED(status) {
+        true => libc::WEXITSTATUS(status),
+        false => -libc::WTERMSIG(status),
+    }
+}
+
 impl Child {
     /// Waits for its end: its exit status or minus the signal, its report.
     fn wait(self) -> (i32, String, String) {
@@ -198,11 +210,33 @@ impl Child {
         while unsafe { libc::waitpid(self.pid, &mut status, 0) } < 0
             && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
         {}
-        let code = match libc::WIFEXITED(status) {
-            true => libc::WEXITSTATUS(status),
-            false => -libc::WTERMSIG(status),
-        };
-        (code, text_of(&self.report), text_of(&self.output))
+        (
+            code_of(status),
+            text_of(&self.report),
+            text_of(&self.output),
+        )
+    }
+    /// Waits for its end, and shows its output as it comes.
+    fn shown(self) -> (i32, String, String) {
+        let (mut at, mut status) = (0, 0);
+        loop {
+            // SAFETY: a child of this process.
+            let n = unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG) };
+            let over = n == self.pid
+                || (n < 0 && std::io::Error::last_os_error().raw_os_error() != Some(libc::EINTR));
+            let mut some = [0; 1 << 16];
+            // Its own place in the file is the run's.
+            while let Ok(n @ 1..) = self.output.read_at(&mut some, at) {
+                at += n as u64;
+                let mut out = std::io::stdout().lock();
+                let _ = out.write_all(&some[..n]).and_then(|()| out.flush());
+            }
+            if over {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (code_of(status), text_of(&self.report), String::new())
     }
     fn outcome(self) -> Outcome {
         let (code, report, _) = self.wait();
@@ -288,32 +322,9 @@ pub(super) fn ended(status: i32, deadlock: bool) {
             for (path, op) in sampled() {
                 let _ = writeln!(text, "order {path} {op}");
             }
+            text.push_str(&steps());
             text.push_str(&lines(&story()));
             write_all(to, &text);
-        }
-        Role::Replay(p) => {
-            let now = run(status, deadlock);
-            if p.steps {
-                crate::report::to_stderr(&lines(&story()));
-            }
-            let same = now.hash == p.hash && now.status == p.status;
-            let text = match same {
-                true => format!(
-                    "purlin: replayed: {} operations, status {status}, as recorded\n",
-                    now.ops
-                ),
-                false => format!(
-                    "purlin: the replay went another way: status {status}, recorded {}; {} of {} deviations were met\n",
-                    p.status,
-                    now.taken,
-                    p.schedule.len()
-                ),
-            };
-            crate::report::to_stderr(&text);
-            if !same {
-                // SAFETY: no return; this is the only thread.
-                unsafe { libc::_exit(4) }
-            }
         }
     }
 }
@@ -349,17 +360,49 @@ fn no_input() {
     }
 }
 
-/// Repeats a schedule in this process.
+/// Repeats a schedule. Comes back in the run, which then is run; the root ends with the emulator's exit status: 1 where it has failed
+/// as recorded, 4 where it went another way.
 pub fn replay(p: Replay) {
     no_input();
     if !discover() {
         return;
     }
-    set_deviations(&p.schedule);
+    p.given.lay_down();
+    let child = match begin(&p.schedule, p.seconds, Some(p.did.clone()), p.steps) {
+        Some(c) => c,
+        None => return,
+    };
+    let (code, report, _) = child.shown();
+    let first = report.lines().next().and_then(Outcome::of);
+    let another = report.lines().find_map(|l| l.strip_prefix("another "));
     if p.steps {
-        super::set_story();
+        let story: Vec<&str> = report.lines().filter(|l| l.contains('\t')).collect();
+        say(&(story.join("\n") + "\n"));
     }
-    *role() = Role::Replay(p);
+    let (status, hash, ops, taken) = match first {
+        Some(Outcome::Ended(r)) => (r.status, r.hash, r.ops, r.taken),
+        _ => (code, 0, 0, 0),
+    };
+    if another.is_none() && status == p.status && hash == p.hash {
+        let ended = match status {
+            s if s < 0 => format!("ended by signal {}", -s),
+            s => format!("status {s}"),
+        };
+        say(&format!(
+            "purlin: replayed: {ops} operations, {ended}, as recorded\n"
+        ));
+        exit(1)
+    }
+    let why = match another {
+        Some(a) => a.to_owned(),
+        None if status != p.status => "at its end".to_owned(),
+        None => format!("{taken} of {} deviations were met", p.schedule.len()),
+    };
+    say(&format!(
+        "purlin: the replay went another way: {why}; status {status}, recorded {}\n",
+        p.status
+    ));
+    exit(4)
 }
 
 /// What has been tried.
@@ -421,11 +464,15 @@ pub fn search(s: &Search) {
     tried.schedules += 1;
     tried.hashes.insert(base.hash);
     tried.took += base.took;
+    let given = Given::of(&ops);
+    given.lay_down();
     if base.status != 0 || base.deadlock {
         let failed = Failed {
             schedule: Vec::new(),
             before: 0,
             run: base,
+            given,
+            seconds,
         };
         let Some((run, story, output)) = once(&failed.schedule, seconds) else {
             return;
@@ -434,8 +481,6 @@ pub fn search(s: &Search) {
     }
     let base_ops = (base.hash, base.ops);
     let outside = base.outside;
-    super::set_programs(plan::programs(&ops));
-    sample::set_shown(plan::shown(&ops));
     let mut plan = Plan::new(&ops, s.strategy, s.stall, s.seed);
     let places = plan.places();
     let mut found: Option<(Schedule, Run)> = None;
@@ -543,6 +588,8 @@ pub fn search(s: &Search) {
         schedule: shrink.best().clone(),
         before,
         run,
+        given,
+        seconds,
     };
     let Some((run, story, output)) = once(&failed.schedule, seconds) else {
         return;
@@ -624,30 +671,42 @@ fn trunk(all: &[Schedule], jobs: usize, seconds: u32) -> Option<Vec<Option<Outco
     }
 }
 
-/// Runs one schedule from the start and tells it: the run, its operations, its output. None: this process is the run.
-fn once(schedule: &Schedule, seconds: u32) -> Option<(Run, String, String)> {
+/// Begins a run of one schedule, from the start, which tells its operations or is held against those that are expected. None: this
+/// process is the run.
+fn begin(
+    schedule: &Schedule,
+    seconds: u32,
+    expected: Option<Vec<Step>>,
+    told: bool,
+) -> Option<Child> {
     match fork(seconds) {
         Err(to) => {
             *role() = Role::Branch(to);
             set_deviations(schedule);
-            super::set_story();
+            super::set_steps(expected);
+            if told {
+                super::set_story();
+            }
             None
         }
-        Ok(c) => {
-            let (code, report, output) = c.wait();
-            let run = match report.lines().next().and_then(Outcome::of) {
-                Some(Outcome::Ended(r)) => r,
-                _ => Run {
-                    status: code,
-                    ..Run::default()
-                },
-            };
-            let story = report
-                .split_once('\n')
-                .map_or(String::new(), |(_, s)| s.to_owned());
-            Some((run, story, output))
-        }
+        Ok(c) => Some(c),
     }
+}
+
+/// Runs one schedule from the start and tells it: the run, its operations, its output. None: this process is the run.
+fn once(schedule: &Schedule, seconds: u32) -> Option<(Run, String, String)> {
+    let (code, report, output) = begin(schedule, seconds, None, true)?.wait();
+    let run = match report.lines().next().and_then(Outcome::of) {
+        Some(Outcome::Ended(r)) => r,
+        _ => Run {
+            status: code,
+            ..Run::default()
+        },
+    };
+    let story = report
+        .split_once('\n')
+        .map_or(String::new(), |(_, s)| s.to_owned());
+    Some((run, story, output))
 }
 
 pub(super) fn say(text: &str) {

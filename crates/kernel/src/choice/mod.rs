@@ -16,6 +16,7 @@
 //! * What a deviation names stays valid if earlier ones change: paths and counts depend on the process and its ancestors only.
 
 pub mod fork;
+pub mod given;
 pub(crate) mod modules;
 pub mod ops;
 pub mod plan;
@@ -28,7 +29,7 @@ use crate::os::single;
 use crate::process::{NO_ID, Process, table};
 use ops::Touch;
 use purlin_term::Term;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
@@ -182,7 +183,8 @@ pub type Ready = (u32, bool);
 
 #[derive(Default)]
 struct State {
-    known: HashMap<u32, Known>,
+    /// By cell: those that are walked over draw in this order.
+    known: BTreeMap<u32, Known>,
     ready: VecDeque<Ready>,
     deviations: HashMap<(u64, u32), Kind>,
     /// Deviations that were taken, in order.
@@ -196,7 +198,10 @@ struct State {
     story: Option<Vec<report::Line>>,
     running: u32,
     /// Paths of processes that are the program's own in the base.
-    programs: HashSet<u64>,
+    programs: BTreeSet<u64>,
+    /// Operations are noted, or held against those of a file; where they differ first.
+    steps: given::Steps,
+    another_way: Option<String>,
     sampler: Option<sample::Sampler>,
     /// Has the next turn, and the others wait for it: what it stopped for has been done.
     handed: Option<u32>,
@@ -294,7 +299,10 @@ pub fn add_ready(cells: impl Iterator<Item = Ready>) {
         let mut s = state();
         let running = s.running;
         let k = s.known(cell);
-        let (waited, program) = (cell != running && k.pending.is_none() && !dirty, k.program);
+        let waited = cell != running && k.pending.is_none() && !dirty;
+        // They are counted though nobody knows yet that it is the program's: the count is the same in all runs.
+        k.wakes += u32::from(waited);
+        let program = k.program;
         s.ready.push_back((cell, dirty));
         if waited && program {
             drop(s);
@@ -307,7 +315,6 @@ pub fn add_ready(cells: impl Iterator<Item = Ready>) {
 fn wakes(cell: u32) {
     let mut s = state();
     let k = s.known(cell);
-    k.wakes += 1;
     let (path, op) = (k.path, WAKE | k.wakes);
     let touch = Touch::wake(k.id);
     if s.profile.is_some() {
@@ -353,6 +360,21 @@ fn kind_at(path: u64, op: u32) -> Option<Kind> {
 }
 
 impl State {
+    /// The run does that operation: it is noted, or held against what was to come. `told`: what it is, as text.
+    fn steps_to(&mut self, path: u64, native: u16, told: impl FnOnce() -> String) {
+        let Some((at, was)) = self.steps.does(given::Step { path, native }) else {
+            return;
+        };
+        let expected = was.map_or("the end of the program".into(), |w| {
+            let by = self.known.values().find(|k| k.path == w.path);
+            let by = by.map_or("a process that is not there".into(), |k| report::pid(k.id));
+            format!("{} from {by}", given::name(w.native))
+        });
+        self.another_way = Some(format!(
+            "at operation {at}: expected {expected}, got {}",
+            told()
+        ));
+    }
     /// Processes of the program that could run instead of that one.
     fn others(&self, cell: u32) -> u32 {
         let can = |c: &u32| {
@@ -499,6 +521,7 @@ pub fn ran(cell: u32) {
             s.known.remove(&cell);
         }
         s.hash = mixed(s.hash, path ^ 0xE4D);
+        s.steps_to(path, ops::END, || format!("the end of {was}"));
         if let Some(v) = &mut s.profile {
             v.push(Op {
                 path,
@@ -550,6 +573,11 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
         mixed(s.hash, path),
         u64::from(op) << 16 | u64::from(touch.native),
     );
+    s.steps_to(path, touch.native, || {
+        let l = report::line(cx, pc, &what, path, op, touch);
+        let place = l.place.map_or(String::new(), |p| format!(" at {p}"));
+        format!("{} from {}{place}", l.call, l.pid)
+    });
     let program = s.known(cell).program;
     let mut own = false;
     let outside = ops::outside(touch.native);
@@ -713,11 +741,6 @@ pub fn library(cx: &mut Cx, pc: *const u64) {
     }
 }
 
-/// Says which processes are the program's own in the base.
-pub fn set_programs(paths: HashSet<u64>) {
-    state().programs = paths;
-}
-
 /// The operations whose order a sampler has chosen.
 pub fn sampled() -> Vec<(u64, u32)> {
     state().sampler.take().map_or(Vec::new(), |s| s.order)
@@ -791,6 +814,34 @@ pub(crate) fn pid_number(t: Term) -> u64 {
 /// The operations of this run, if they were noted.
 fn profile() -> Vec<Op> {
     state().profile.take().unwrap_or_default()
+}
+
+/// Notes the operations of the run that begins now, or holds them against those of a file.
+fn set_steps(expected: Option<Vec<given::Step>>) {
+    state().steps = match expected {
+        None => given::Steps::Noted(Vec::new()),
+        Some(expected) => given::Steps::Held { expected, next: 0 },
+    };
+}
+
+/// What the operations of this run tell a file, or where they differ from those of one.
+fn steps() -> String {
+    let mut s = state();
+    if let Some(way) = s.another_way.take() {
+        return format!("another {}\n", way.replace('\n', " "));
+    }
+    match std::mem::take(&mut s.steps) {
+        given::Steps::Off => String::new(),
+        given::Steps::Noted(v) => given::steps_text(&v),
+        given::Steps::Held { expected, next } => match expected.get(next) {
+            None => String::new(),
+            Some(e) => format!(
+                "another at operation {}: expected {}, got the end of the program\n",
+                next + 1,
+                given::name(e.native)
+            ),
+        },
+    }
 }
 
 /// The operations of this run as text, if they were told.

@@ -263,6 +263,12 @@ pub fn row_of(export: *const Export) -> Option<usize> {
     rows.get(&(export as usize)).copied()
 }
 
+/// The native that [`Touch::native`] names: module, function, arity.
+pub(super) fn row(native: u16) -> Option<(&'static str, &'static str, u32)> {
+    let n = NATIVES.get(usize::from(native).checked_sub(1)?)?;
+    Some((n.0, n.1, n.2))
+}
+
 fn number(t: Term) -> u64 {
     match t.is_immed() {
         true => t.raw(),

@@ -3,7 +3,7 @@
 use super::ops::{END, RECEIVES, WAKES};
 use super::sample::Shown;
 use super::{Deviation, Kind, Op, Sampling};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A schedule: its deviations, in the order of the base's operations.
 pub type Schedule = Vec<Deviation>;
@@ -366,9 +366,9 @@ pub fn shown(ops: &[Op]) -> Shown {
         *by.entry(o.path).or_default() += 1;
     }
     let private = touched.iter().filter(|(_, by)| by.len() == 1);
-    let private: HashSet<u64> = private.map(|(o, _)| *o).collect();
+    let private: BTreeSet<u64> = private.map(|(o, _)| *o).collect();
     let own = ops.iter().filter(|o| o.own && o.touch.object != 0);
-    let mut by: HashMap<u64, HashMap<u64, u32>> = HashMap::new();
+    let mut by: BTreeMap<u64, BTreeMap<u64, u32>> = BTreeMap::new();
     let mut count = 0;
     for o in own.filter(|o| o.touch.native != WAKES && !private.contains(&o.touch.object)) {
         count += 1;
@@ -377,8 +377,7 @@ pub fn shown(ops: &[Op]) -> Shown {
             .entry(o.path)
             .or_default() += 1;
     }
-    let mut racing: Vec<_> = by.into_iter().filter(|(_, by)| by.len() > 1).collect();
-    racing.sort_by_key(|(o, _)| *o);
+    let racing = by.into_iter().filter(|(_, by)| by.len() > 1).collect();
     Shown {
         private,
         racing,
@@ -387,7 +386,7 @@ pub fn shown(ops: &[Op]) -> Shown {
 }
 
 /// The paths of processes that are the program's own.
-pub fn programs(ops: &[Op]) -> HashSet<u64> {
+pub fn programs(ops: &[Op]) -> BTreeSet<u64> {
     ops.iter().filter(|o| o.own).map(|o| o.path).collect()
 }
 

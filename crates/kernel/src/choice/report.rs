@@ -137,6 +137,11 @@ pub(super) fn is_own(cx: &Cx, pc: *const u64, program: bool) -> (bool, bool) {
     (own || (program && makes_nothing(cx, pc)), own)
 }
 
+/// The pid of that data, as it is written.
+pub(super) fn pid(data: u32) -> String {
+    short(Term::pid(data))
+}
+
 fn short(t: Term) -> String {
     print::format_term(t, Style::Write, ARGUMENT)
 }

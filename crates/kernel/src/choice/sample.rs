@@ -13,16 +13,16 @@
 use super::Sampling;
 use super::ops::Touch;
 use super::plan::Numbers;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
 
 /// What the base has shown.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// Things that one process alone touched.
-    pub private: HashSet<u64>,
+    pub private: BTreeSet<u64>,
     /// Things that operations race for, and how many of these each process does.
-    pub racing: Vec<(u64, HashMap<u64, u32>)>,
+    pub racing: Vec<(u64, BTreeMap<u64, u32>)>,
     /// Operations of the program on what is shared.
     pub count: u32,
 }
@@ -50,7 +50,7 @@ pub struct Sampler {
     lowest: u64,
     /// SURW: the thing, what each process has left, whose turn is next.
     object: u64,
-    left: HashMap<u64, u32>,
+    left: BTreeMap<u64, u32>,
     intended: u64,
     /// Operations in the order in which they were done.
     pub order: Vec<(u64, u32)>,
@@ -68,7 +68,7 @@ impl Sampler {
                 .collect(),
             _ => Vec::new(),
         };
-        let (mut object, mut left) = (0, HashMap::new());
+        let (mut object, mut left) = (0, BTreeMap::new());
         if kind == Sampling::Surw && !shown.racing.is_empty() {
             let i = numbers.below(shown.racing.len());
             object = shown.racing[i].0;
@@ -106,20 +106,18 @@ impl Sampler {
     }
     /// Whose operation on the thing comes next, drawn by what is left to each.
     fn intend(&mut self) {
-        let mut all: Vec<(u64, u32)> = self.left.iter().map(|(p, n)| (*p, *n)).collect();
-        all.sort_unstable();
-        let sum: u64 = all.iter().map(|a| u64::from(a.1)).sum();
+        let sum: u64 = self.left.values().map(|n| u64::from(*n)).sum();
         if sum == 0 {
             self.intended = 0;
             return;
         }
         let mut at = self.numbers.draw() % sum;
-        for (p, n) in all {
-            if at < u64::from(n) {
-                self.intended = p;
+        for (p, n) in &self.left {
+            if at < u64::from(*n) {
+                self.intended = *p;
                 return;
             }
-            at -= u64::from(n);
+            at -= u64::from(*n);
         }
     }
     /// A process comes to an operation: its priority there. None: it goes on in any case.
@@ -206,7 +204,7 @@ mod tests {
     #[test]
     fn a_process_keeps_its_priority_but_at_changes() {
         let mut s = Sampler::new(Sampling::Pct(2), 3);
-        let all: HashSet<u64> = (0..50).filter_map(|_| s.comes(1, touch(7))).collect();
+        let all: BTreeSet<u64> = (0..50).filter_map(|_| s.comes(1, touch(7))).collect();
         assert_eq!(all.len(), 2);
         assert!(all.iter().any(|p| *p < LOW));
     }

@@ -1,6 +1,7 @@
 //! What people read of a search: its result, the story of a schedule, and the file that it is written to.
 
 use super::fork::{Replay, Search, Tried, exit, print, say};
+use super::given::{Given, steps_of};
 use super::ops::OUTSIDE;
 use super::plan::Schedule;
 use super::{Deviation, Kind, Run, report};
@@ -49,6 +50,9 @@ pub(super) struct Failed {
     /// Deviations before it was cut down.
     pub before: usize,
     pub run: Run,
+    /// What its run was given, and after how many seconds it is ended.
+    pub given: Given,
+    pub seconds: u32,
 }
 
 /// The operations that a failure depends on: those of processes on what they share, from a little before the first deviation.
@@ -115,11 +119,13 @@ pub(super) fn tell(
     let path =
         s.to.clone()
             .unwrap_or_else(|| PathBuf::from(format!("purlin-schedule-{}.psch", s.seed)));
-    let mut file = String::from("purlin schedule 1\n");
+    let mut file = format!("{HEAD}\n");
     let _ = writeln!(file, "release {}", s.release);
     let _ = writeln!(file, "started {}", super::started());
     let _ = writeln!(file, "status {}", run.status);
     let _ = writeln!(file, "hash {}", run.hash);
+    let _ = writeln!(file, "seconds {}", failed.seconds);
+    file.push_str(&failed.given.text());
     for a in &s.command {
         let _ = writeln!(file, "argument {}", json_text(a));
     }
@@ -129,6 +135,11 @@ pub(super) fn tell(
     for l in relevant(story) {
         let _ = writeln!(file, "line {}", l.join("\t"));
     }
+    let did = |l: &&str| l.starts_with("paths") || l.starts_with("steps");
+    for l in story.lines().filter(did) {
+        let _ = writeln!(file, "{l}");
+    }
+    let _ = writeln!(file, "sum {}", sum(&file));
     let written = std::fs::write(&path, &file);
     if let Err(e) = &written {
         say(&format!("purlin: cannot write {}: {e}\n", path.display()));
@@ -250,17 +261,34 @@ pub struct Recorded {
     pub story: Vec<Vec<String>>,
 }
 
+/// The first line of a file of a schedule.
+const HEAD: &str = "purlin schedule 2";
+
+/// A sum of a text: a file that was cut off or changed is told from one that is whole.
+fn sum(text: &str) -> u64 {
+    let byte = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3);
+    text.bytes().fold(0xCBF2_9CE4_8422_2325, byte)
+}
+
 /// Reads a file of a schedule; None: it is none.
 pub fn read(text: &str) -> Option<Recorded> {
-    let mut lines = text.lines();
-    if lines.next()? != "purlin schedule 1" {
+    let (text, last) = text.trim_end_matches('\n').rsplit_once('\n')?;
+    if last.strip_prefix("sum ")?.parse() != Ok(sum(&format!("{text}\n"))) {
         return None;
     }
+    let mut lines = text.lines();
+    if lines.next()? != HEAD {
+        return None;
+    }
+    let mut paths = "";
     let mut r = Recorded {
         replay: Replay {
             schedule: Vec::new(),
             status: 0,
             hash: 0,
+            given: Given::default(),
+            did: Vec::new(),
+            seconds: 0,
             steps: false,
         },
         started: 0,
@@ -269,7 +297,7 @@ pub fn read(text: &str) -> Option<Recorded> {
         story: Vec::new(),
     };
     for l in lines {
-        let (key, rest) = l.split_once(' ')?;
+        let (key, rest) = l.split_once(' ').unwrap_or((l, ""));
         match key {
             "release" => r.release = rest.parse().ok()?,
             "started" => r.started = rest.parse().ok()?,
@@ -283,7 +311,10 @@ pub fn read(text: &str) -> Option<Recorded> {
                 r.replay.schedule.push(Deviation { path, op, kind });
             }
             "line" => r.story.push(rest.split('\t').map(str::to_owned).collect()),
-            _ => {}
+            "seconds" => r.replay.seconds = rest.parse().ok()?,
+            "paths" => paths = rest,
+            "steps" => r.replay.did = steps_of(paths, rest)?,
+            _ => r.replay.given.takes(key, rest)?,
         }
     }
     Some(r)
