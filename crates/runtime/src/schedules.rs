@@ -113,6 +113,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
     }
     let started = recorded.unwrap_or_else(|| starts(now, search.seed));
     purlin_term::background_free::at_once();
+    purlin_term::etf::fix_local();
     choice::begin(started);
     let asked = match replay {
         Some(r) => Asked::Replay(Replay { steps, ..r }),

@@ -13,6 +13,7 @@ use purlin_isa::types::{Fact, Type};
 use purlin_isa::view::{self, Extent, FunctionView};
 use purlin_loader::lower::LoweredFunction;
 use purlin_native::exports::{export, is_builtin, reset_export};
+use purlin_native::hashing::Hashing;
 use purlin_native::nif::NifSlot;
 use purlin_term::Term;
 use purlin_term::fun::{Export, FunEntry};
@@ -225,7 +226,8 @@ impl Versions {
     }
 }
 
-type Table = HashMap<u32, Versions>;
+/// What is loaded is told in its order, which nothing random decides.
+type Table = HashMap<u32, Versions, Hashing>;
 
 fn table() -> &'static RwLock<Table> {
     static T: OnceLock<RwLock<Table>> = OnceLock::new();

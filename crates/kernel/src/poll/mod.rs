@@ -15,6 +15,7 @@
 
 use crate::msacc::{self, State};
 use crate::sync::{Condvar, Mutex, MutexGuard};
+use purlin_native::hashing::Hashing;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::io;
@@ -59,7 +60,7 @@ impl Entry {
 }
 
 struct Table {
-    entries: HashMap<usize, Entry>,
+    entries: HashMap<usize, Entry, Hashing>,
     next: usize,
     /// How many entries are always ready and wanted.
     always: usize,
@@ -80,7 +81,7 @@ fn service() -> io::Result<&'static Service> {
             kernel: Kernel::new()?,
             place: Place::new(),
             table: Mutex::new(Table {
-                entries: HashMap::new(),
+                entries: HashMap::default(),
                 next: 0,
                 always: 0,
             }),

@@ -5,6 +5,7 @@
 //! given ([`give`]), where its end looks too.
 
 use crate::sync::RwLock;
+use purlin_native::hashing::Hashing;
 use purlin_term::Term;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Default)]
 struct Maps {
     /// Atom word to the word of a local pid or port.
-    names: HashMap<u64, u64>,
+    names: HashMap<u64, u64, Hashing>,
     /// The words of local pids to those of their names.
-    of: HashMap<u64, u64>,
+    of: HashMap<u64, u64, Hashing>,
 }
 
 impl Maps {

@@ -4,13 +4,14 @@
 
 use super::ext::{Ext, Peer};
 use crate::keys::RefKey;
+use purlin_native::hashing::Hashing;
 use std::collections::HashSet;
 
 /// References and links with priority.
 #[derive(Default)]
 pub struct Urgent {
-    refs: HashSet<RefKey>,
-    links: HashSet<Peer>,
+    refs: HashSet<RefKey, Hashing>,
+    links: HashSet<Peer, Hashing>,
     /// So many entries, and it is looked at which are of any use.
     limit: usize,
 }

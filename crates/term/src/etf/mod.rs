@@ -53,7 +53,17 @@ pub mod tag {
 
 /// The hash in the head of a term that was encoded for this runtime only: no other makes the same of these bytes.
 fn local_hash(bytes: &[u8]) -> u32 {
-    use std::hash::{BuildHasher, RandomState};
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
     static KEY: std::sync::OnceLock<RandomState> = std::sync::OnceLock::new();
+    if LOCAL_IS_FIXED.load(std::sync::atomic::Ordering::Relaxed) {
+        return BuildHasherDefault::<DefaultHasher>::default().hash_one(bytes) as u32;
+    }
     KEY.get_or_init(RandomState::new).hash_one(bytes) as u32
+}
+
+static LOCAL_IS_FIXED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// Terms that are encoded for this runtime only have the same bytes in each: where a run is to be repeated.
+pub fn fix_local() {
+    LOCAL_IS_FIXED.store(true, std::sync::atomic::Ordering::Relaxed);
 }
