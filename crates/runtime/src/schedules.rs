@@ -1,8 +1,9 @@
 //! The start of an emulator whose schedules are chosen: what `purlin schedules` and `purlin replay` ask for.
 
 use crate::options::EmulatorOptions;
+use purlin_kernel::choice::deviation::Numbers;
 use purlin_kernel::choice::fork::{self, Replay, Search};
-use purlin_kernel::choice::plan::{Numbers, Strategy};
+use purlin_kernel::choice::plan::Strategy;
 pub use purlin_kernel::choice::told::{Recorded, read, told};
 use purlin_kernel::choice::{self, Sampling, report};
 use std::ffi::OsString;

@@ -6,7 +6,7 @@
 //! once for many. A run writes what came of it to a file in memory that its parent has made, and its output to another.
 
 use super::given::{Given, Step};
-use super::plan::{Plan, Schedule, Shrink, Strategy};
+use super::plan::{self, Plan, Schedule, Shrink, Strategy};
 use super::told::{Failed, account, lines, tell};
 use super::{Kind, Op, Run, ops::Touch, profile, run, sampled, set_deviations, steps, story};
 use std::collections::{HashMap, HashSet};
@@ -367,7 +367,7 @@ pub fn replay(p: Replay) {
     if !discover() {
         return;
     }
-    p.given.lay_down();
+    super::lay_down(&p.given);
     let child = match begin(&p.schedule, p.seconds, Some(p.did.clone()), p.steps) {
         Some(c) => c,
         None => return,
@@ -464,8 +464,8 @@ pub fn search(s: &Search) {
     tried.schedules += 1;
     tried.hashes.insert(base.hash);
     tried.took += base.took;
-    let given = Given::of(&ops);
-    given.lay_down();
+    let given = plan::given(&ops);
+    super::lay_down(&given);
     if base.status != 0 || base.deadlock {
         let failed = Failed {
             schedule: Vec::new(),

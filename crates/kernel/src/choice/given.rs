@@ -2,13 +2,22 @@
 //! one of them, so both stand in the file of a schedule.
 //!
 //! # Invariant
-//! Whatever a search lays down before its runs is a part of [`Given`], and is laid down by [`Given::lay_down`] alone.
+//! Whatever a search lays down before its runs is a part of [`Given`], and is laid down by `choice::lay_down` alone.
 
 use super::ops;
-use super::sample::{self, Shown};
-use super::{Op, plan, state};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
+
+/// What the base has shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// Things that one process alone touched.
+    pub private: BTreeSet<u64>,
+    /// Things that operations race for, and how many of these each process does.
+    pub racing: Vec<(u64, BTreeMap<u64, u32>)>,
+    /// Operations of the program on what is shared.
+    pub count: u32,
+}
 
 /// See the module head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,18 +28,6 @@ pub struct Given {
 }
 
 impl Given {
-    /// What the base tells.
-    pub fn of(ops: &[Op]) -> Given {
-        Given {
-            programs: plan::programs(ops),
-            shown: plan::shown(ops),
-        }
-    }
-    /// All runs that are forked from now on have it.
-    pub fn lay_down(&self) {
-        state().programs = self.programs.clone();
-        sample::set_shown(self.shown.clone());
-    }
     /// Lines for a file.
     pub fn text(&self) -> String {
         let mut t = format!(

@@ -15,6 +15,7 @@
 //! * Everything here is touched by one thread.
 //! * What a deviation names stays valid if earlier ones change: paths and counts depend on the process and its ancestors only.
 
+pub mod deviation;
 pub mod fork;
 pub mod given;
 pub(crate) mod modules;
@@ -27,105 +28,20 @@ pub mod told;
 use crate::cx::Cx;
 use crate::os::single;
 use crate::process::{NO_ID, Process, table};
+use crate::sched::{DIRTY_CPU, DIRTY_IO, QUEUES};
 use ops::Touch;
-use purlin_term::Term;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
 pub use crate::os::single::{now, on, started};
+pub use deviation::{Deviation, Kind, Op, Sampling};
 
 /// For how long a process stops at most that stops until nobody else can run, in nanoseconds of virtual time.
 const LAST_AT_MOST: i64 = 50_000_000;
 
 /// Operations from this number on are wakes: a process that waited has become ready. The number below it counts them.
 pub const WAKE: u32 = 1 << 31;
-
-/// What a deviation does to the process at its operation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
-    /// It stops until nobody else can run.
-    Last,
-    /// It stops for so many nanoseconds of virtual time.
-    Stall(i64),
-    /// It stops until the process of that path has done that operation, or nobody else can run; then it has the next turn.
-    After(u64, u32),
-    /// From here on a sampler decides whose turn it is, with numbers from that seed.
-    Sample(Sampling, u64),
-}
-
-/// How whose turn it is is drawn: see [`sample`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Sampling {
-    /// A random walk: any process, before each operation.
-    Walk,
-    /// Partial order sampling.
-    Pos,
-    /// Priorities that change at so many places, less one.
-    Pct(u32),
-    /// Weights by what is left to do.
-    Surw,
-}
-
-impl Sampling {
-    /// Its name, as on the command line.
-    pub fn name(self) -> String {
-        match self {
-            Sampling::Walk => "random".into(),
-            Sampling::Pos => "pos".into(),
-            Sampling::Pct(d) => format!("pct:{d}"),
-            Sampling::Surw => "surw".into(),
-        }
-    }
-    /// The one of that name.
-    pub fn named(name: &str) -> Option<Sampling> {
-        Some(match name.split_once(':') {
-            Some(("pct", d)) => Sampling::Pct(d.parse().ok().filter(|d| *d > 0)?),
-            None => match name {
-                "random" => Sampling::Walk,
-                "pos" => Sampling::Pos,
-                "pct" => Sampling::Pct(3),
-                "surw" => Sampling::Surw,
-                _ => return None,
-            },
-            _ => return None,
-        })
-    }
-}
-
-impl Kind {
-    /// As a file has it.
-    pub fn text(self) -> String {
-        match self {
-            Kind::Last => "stop".into(),
-            Kind::Stall(ns) => format!("stall {ns}"),
-            Kind::After(path, op) => format!("after {path} {op}"),
-            Kind::Sample(s, seed) => format!("sample {} {seed}", s.name()),
-        }
-    }
-    /// That of the text, as [`Kind::text`] gives it.
-    pub fn of(text: &str) -> Option<Kind> {
-        let mut w = text.split(' ');
-        Some(match w.next()? {
-            "stop" => Kind::Last,
-            "stall" => Kind::Stall(w.next()?.parse().ok()?),
-            "after" => Kind::After(w.next()?.parse().ok()?, w.next()?.parse().ok()?),
-            "sample" => Kind::Sample(Sampling::named(w.next()?)?, w.next()?.parse().ok()?),
-            _ => return None,
-        })
-    }
-}
-
-/// A place at which a schedule leaves the base.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Deviation {
-    /// The path of the process: a hash of its parent's and of its number among its parent's children.
-    pub path: u64,
-    /// Its visible operations so far, with the one before which it stops.
-    pub op: u32,
-    /// What happens there.
-    pub kind: Kind,
-}
 
 /// A process that is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -163,21 +79,6 @@ struct Known {
     again: bool,
 }
 
-/// An operation of the schedule that runs.
-#[derive(Clone, Debug)]
-pub struct Op {
-    pub path: u64,
-    pub op: u32,
-    pub touch: Touch,
-    /// Code of the program is on the stack, and none of a compiler or loader above it.
-    pub own: bool,
-    /// Processes of the program that could run instead.
-    pub others: u32,
-    /// Virtual time; and when the next timer is due, as far as it is known.
-    pub at: i64,
-    pub due: i64,
-}
-
 /// A process that is ready, and whether it is for a native that may block.
 pub type Ready = (u32, bool);
 
@@ -208,7 +109,7 @@ struct State {
     /// Processes that have stopped until somebody has done something, at most.
     awaits: usize,
     outside: [u32; ops::OUTSIDE.len()],
-    drawn: Option<plan::Numbers>,
+    drawn: Option<deviation::Numbers>,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -293,8 +194,20 @@ impl State {
     }
 }
 
+/// Takes those that have become ready from the queues.
+pub(crate) fn collect() {
+    let some = std::iter::from_fn(|| QUEUES.next(0, None)).map(|c| (c, false));
+    let dirty = std::iter::from_fn(|| {
+        DIRTY_IO
+            .pool
+            .try_take()
+            .or_else(|| DIRTY_CPU.pool.try_take())
+    });
+    add_ready(some.chain(dirty.map(|c| (c, true))));
+}
+
 /// Processes that have become ready, in that order.
-pub fn add_ready(cells: impl Iterator<Item = Ready>) {
+fn add_ready(cells: impl Iterator<Item = Ready>) {
     for (cell, dirty) in cells {
         let mut s = state();
         let running = s.running;
@@ -540,7 +453,7 @@ pub fn ran(cell: u32) {
 /// the caller has it yield. `pc`: the instruction.
 pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     let cell = table().index(cx.process() as *const Process);
-    crate::threads::alone::collect();
+    collect();
     let mut s = state();
     let k = s.known(cell);
     if std::mem::take(&mut k.passing) {
@@ -721,7 +634,7 @@ pub fn random_bytes(n: usize) -> Vec<u8> {
     let mut s = state();
     let numbers = s
         .drawn
-        .get_or_insert(plan::Numbers(single::started() as u64));
+        .get_or_insert(deviation::Numbers(single::started() as u64));
     let mut v = Vec::with_capacity(n + 8);
     while v.len() < n {
         v.extend(numbers.draw().to_le_bytes());
@@ -797,23 +710,15 @@ pub fn deadlock() -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// The receiver of a message, or whoever a term names, as a number.
-pub(crate) fn pid_number(t: Term) -> u64 {
-    if t.is_local_pid() {
-        return t.raw();
-    }
-    if t.is_atom() {
-        return crate::process::registry::whereis(t).map_or(t.raw(), |p| p.raw());
-    }
-    match t.as_ref_view() {
-        Some(purlin_term::layout::RefView::Local { pid: Some(p), .. }) => p.raw(),
-        _ => 0,
-    }
-}
-
 /// The operations of this run, if they were noted.
 fn profile() -> Vec<Op> {
     state().profile.take().unwrap_or_default()
+}
+
+/// All runs that are forked from now on are given this.
+fn lay_down(given: &given::Given) {
+    state().programs = given.programs.clone();
+    sample::set_shown(given.shown.clone());
 }
 
 /// Notes the operations of the run that begins now, or holds them against those of a file.

@@ -1,7 +1,6 @@
 //! Visible operations: what they touch, and whether they change it. Two operations of two processes race if they touch the same and
 //! one of them changes it.
 
-use super::pid_number;
 use crate::code;
 use crate::cx::Cx;
 use purlin_term::fun::Export;
@@ -267,6 +266,20 @@ pub fn row_of(export: *const Export) -> Option<usize> {
 pub(super) fn row(native: u16) -> Option<(&'static str, &'static str, u32)> {
     let n = NATIVES.get(usize::from(native).checked_sub(1)?)?;
     Some((n.0, n.1, n.2))
+}
+
+/// The receiver of a message, or whoever a term names, as a number.
+fn pid_number(t: Term) -> u64 {
+    if t.is_local_pid() {
+        return t.raw();
+    }
+    if t.is_atom() {
+        return crate::process::registry::whereis(t).map_or(t.raw(), |p| p.raw());
+    }
+    match t.as_ref_view() {
+        Some(purlin_term::layout::RefView::Local { pid: Some(p), .. }) => p.raw(),
+        _ => 0,
+    }
 }
 
 fn number(t: Term) -> u64 {

@@ -1,8 +1,8 @@
 //! Which schedules are tried, and how one that fails is cut down. Pure: knows operations and deviations only.
 
+use super::deviation::{Deviation, Kind, Numbers, Op, Sampling};
+use super::given::{Given, Shown};
 use super::ops::{END, RECEIVES, WAKES};
-use super::sample::Shown;
-use super::{Deviation, Kind, Op, Sampling};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A schedule: its deviations, in the order of the base's operations.
@@ -12,23 +12,6 @@ pub type Schedule = Vec<Deviation>;
 const BATCH: usize = 128;
 /// Of the first batch: enough for most races, few enough to be quick.
 const FIRST_BATCH: usize = 24;
-
-/// A generator of numbers (SplitMix64; Steele, Lea, Flood 2014): the same seed gives the same numbers everywhere.
-pub struct Numbers(pub u64);
-
-impl Numbers {
-    /// The next number.
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-    /// A number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.draw() % n.max(1) as u64) as usize
-    }
-}
 
 /// What is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -263,7 +246,7 @@ impl Plan {
             self.given += 1;
             // Samplers have each third turn, until the others are done.
             let one = match self.strategy {
-                Strategy::Portfolio if self.given > FIRST_BATCH && self.given % 3 == 0 => {
+                Strategy::Portfolio if self.given > FIRST_BATCH && self.given.is_multiple_of(3) => {
                     self.portfolio()
                 }
                 _ if self.next < self.queue.len() => {
@@ -358,8 +341,16 @@ impl Plan {
     }
 }
 
+/// What the base tells all runs.
+pub fn given(ops: &[Op]) -> Given {
+    Given {
+        programs: programs(ops),
+        shown: shown(ops),
+    }
+}
+
 /// What samplers are told of the base.
-pub fn shown(ops: &[Op]) -> Shown {
+fn shown(ops: &[Op]) -> Shown {
     let mut touched: HashMap<u64, HashMap<u64, u32>> = HashMap::new();
     for o in ops.iter().filter(|o| o.touch.object != 0) {
         let by = touched.entry(o.touch.object).or_default();
@@ -386,7 +377,7 @@ pub fn shown(ops: &[Op]) -> Shown {
 }
 
 /// The paths of processes that are the program's own.
-pub fn programs(ops: &[Op]) -> BTreeSet<u64> {
+fn programs(ops: &[Op]) -> BTreeSet<u64> {
     ops.iter().filter(|o| o.own).map(|o| o.path).collect()
 }
 

@@ -1,6 +1,6 @@
 //! What people are told: the operations of a schedule as lines, and who waits for what in a deadlock.
 
-use super::Kind;
+use super::deviation::Kind;
 use super::ops::{Touch, What};
 use crate::code;
 use crate::cx::Cx;

@@ -10,22 +10,11 @@
 //!
 //! The order that was drawn is noted, so that it can be repeated by deviations and cut down.
 
-use super::Sampling;
+use super::deviation::{Numbers, Sampling};
+use super::given::Shown;
 use super::ops::Touch;
-use super::plan::Numbers;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Mutex;
-
-/// What the base has shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
-    /// Things that one process alone touched.
-    pub private: BTreeSet<u64>,
-    /// Things that operations race for, and how many of these each process does.
-    pub racing: Vec<(u64, BTreeMap<u64, u32>)>,
-    /// Operations of the program on what is shared.
-    pub count: u32,
-}
 
 static SHOWN: Mutex<Option<Shown>> = Mutex::new(None);
 

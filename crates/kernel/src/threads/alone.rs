@@ -4,12 +4,12 @@
 //! passes with the reductions that processes use, and jumps to the next timer when nobody can run.
 
 use super::{Engine, slice};
-use crate::choice;
+use crate::choice::{self, collect};
 use crate::code::epochs::epochs;
 use crate::cx::Cx;
 use crate::os::single::{self, ASKED, OUTSIDE};
 use crate::process::table;
-use crate::sched::{self, DIRTY_CPU, DIRTY_IO, MAX_SCHEDULERS, QUEUES};
+use crate::sched::{self, MAX_SCHEDULERS};
 use crate::{later, msacc, poll, timer};
 use std::sync::atomic::Ordering;
 
@@ -21,18 +21,6 @@ const OUTSIDE_MS: i32 = 2;
 
 /// Nanoseconds in a tick of the timers.
 const NS_PER_TICK: i64 = 1_000_000;
-
-/// Tells the chooser who has become ready.
-pub(crate) fn collect() {
-    let some = std::iter::from_fn(|| QUEUES.next(0, None)).map(|c| (c, false));
-    let dirty = std::iter::from_fn(|| {
-        DIRTY_IO
-            .pool
-            .try_take()
-            .or_else(|| DIRTY_CPU.pool.try_take())
-    });
-    choice::add_ready(some.chain(dirty.map(|c| (c, true))));
-}
 
 fn fire() {
     timer::run_due();
