@@ -13,7 +13,7 @@
 use super::deviation::{Numbers, Sampling};
 use super::given::Shown;
 use super::ops::Touch;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
 static SHOWN: Mutex<Option<Shown>> = Mutex::new(None);
@@ -162,6 +162,7 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn touch(object: u64) -> Touch {
         Touch {
