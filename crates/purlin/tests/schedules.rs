@@ -71,6 +71,49 @@ fn found(program: &str, line: &str) {
     let o = run(&["schedules", "show", file.path()]);
     assert_eq!(o.status.code(), Some(0), "{}", text(&o));
     assert!(text(&o).contains(line), "{}", text(&o));
+    let page = format!("{}.html", file.path());
+    let o = run(&["schedules", "show", file.path(), "--html", &page]);
+    assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+    let html = std::fs::read_to_string(&page).expect("a page");
+    let _ = std::fs::remove_file(&page);
+    assert!(
+        html.starts_with("<!doctype html>") && html.contains("class=\"s\""),
+        "{html}"
+    );
+    assert!(!html.contains("<0.") && !html.contains("http"), "{html}");
+}
+
+/// A file that was cut off, changed in one place, or whose run is another one's, is no file of a schedule, or its replay says where.
+#[test]
+fn a_damaged_file_is_told() {
+    let file = File::new("damaged");
+    let source = [
+        "schedules",
+        "--seed",
+        "1",
+        "--to",
+        file.path(),
+        "--",
+        "run",
+        "lost_race.erl",
+    ];
+    assert_eq!(run(&source).status.code(), Some(1));
+    let whole = std::fs::read_to_string(file.path()).expect("a file");
+    for bad in [
+        &whole[..whole.len() / 2],
+        &whole.replacen("status 1", "status 2", 1),
+        "",
+        "purlin schedule 2\n",
+    ] {
+        std::fs::write(file.path(), bad).expect("written");
+        let o = run(&["replay", file.path()]);
+        assert_eq!(o.status.code(), Some(66), "{}", text(&o));
+        assert!(
+            text(&o).contains("not a file of a schedule"),
+            "{}",
+            text(&o)
+        );
+    }
 }
 
 fn none(program: &str) {

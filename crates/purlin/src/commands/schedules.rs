@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use purlin_runtime::schedules::{VARIABLE, is_strategy};
 
-use super::{COMMANDS, become_program, elixir, print};
+use super::{COMMANDS, become_program, elixir, print, schedules_page};
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
 
@@ -128,10 +128,22 @@ fn read(file: &OsStr) -> Result<purlin_runtime::schedules::Recorded, Failure> {
 
 /// `purlin schedules show FILE`
 fn show(args: &[OsString]) -> Result<u8, Failure> {
-    let [file] = args else {
-        return Err(wrong("purlin schedules show FILE"));
+    let (file, html) = match args {
+        [file] => (file, None),
+        [file, option, html] if option == "--html" => (file, Some(html)),
+        _ => return Err(wrong("purlin schedules show FILE [--html PAGE]")),
     };
     let r = read(file)?;
+    if let Some(html) = html {
+        let name = html.to_string_lossy();
+        std::fs::write(html, schedules_page::page(&r)).map_err(|e| {
+            Failure::new(
+                SYSTEM,
+                format!("purlin: cannot write {name}: {}", reason(&e)),
+            )
+        })?;
+        return print(&format!("{name}: the story as a page\n"));
+    }
     let mut text = format!(
         "{}\nended with status {}, {} deviation{}\n\n",
         r.command.join(" "),
