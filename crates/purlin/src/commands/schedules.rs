@@ -3,18 +3,18 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use purlin_runtime::schedules::{VARIABLE, is_strategy};
+use purlin_runtime::schedules::{Recorded, VARIABLE, is_strategy};
 
-use super::{COMMANDS, become_program, elixir, print, schedules_page};
+use super::{COMMANDS, become_program, elixir, print, schedules_each, schedules_page};
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
 
 const USE: &str = "purlin schedules [--seeds N] [--for SECONDS] [--seed N] [--strategy NAME] [--stall MS] [--jobs N] [--to FILE] \
-[--json] [--strict] -- COMMAND";
+[--html PAGE] [--each-test] [--json] [--strict] -- COMMAND";
 
-fn wrong(text: impl std::fmt::Display) -> Failure {
+pub(super) fn wrong(text: impl std::fmt::Display) -> Failure {
     Failure::new(USAGE, format!("purlin: {text}"))
 }
 
@@ -23,72 +23,197 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     if args.first().is_some_and(|a| a == "show") {
         return show(&args[1..]);
     }
-    let mut request = String::from("search\n");
-    let mut rest = args;
-    let mut to = false;
-    loop {
-        let Some((first, more)) = rest.split_first() else {
-            return Err(wrong(format!("schedules needs a command: {USE}")));
+    let (o, rest) = Options::read(args)?;
+    if o.each_test {
+        return schedules_each::run(context, &o, rest);
+    }
+    let Some(_) = &o.html else {
+        return start(context, o.request, rest);
+    };
+    // The page is written when the search has ended: it is a process of its own.
+    let file = o.file_of(0);
+    let mut args = o.child_args(&file);
+    args.extend(rest.iter().cloned());
+    let status = schedules_each::own_status(context, &args)?;
+    o.write_page(&file, status)?;
+    Ok(status)
+}
+
+/// What the words before `--` ask for.
+pub(super) struct Options {
+    /// For the emulator.
+    request: String,
+    /// As they were given, but for those that the emulator has nothing to do with.
+    words: Vec<OsString>,
+    seed: u64,
+    to: Option<PathBuf>,
+    html: Option<PathBuf>,
+    each_test: bool,
+    pub json: bool,
+}
+
+impl Options {
+    /// The options, and the command.
+    fn read(args: &[OsString]) -> Result<(Options, &[OsString]), Failure> {
+        let mut o = Options {
+            request: String::from("search\n"),
+            words: Vec::new(),
+            seed: any_seed(),
+            to: None,
+            html: None,
+            each_test: false,
+            json: false,
         };
-        rest = more;
-        let option = first.to_string_lossy();
-        let key = match &*option {
-            "--" => break,
-            "--json" | "--strict" => {
-                let _ = writeln!(request, "{}", &option[2..]);
-                continue;
-            }
-            "--seeds" => "schedules",
-            "--for" => "milliseconds",
-            "--seed" => "seed",
-            "--strategy" => "strategy",
-            "--stall" => "stall",
-            "--jobs" => "jobs",
-            "--to" => "to",
-            _ => return Err(wrong(format!("schedules has no option '{option}': {USE}"))),
-        };
-        let Some((value, more)) = rest.split_first() else {
-            return Err(wrong(format!("{option} needs a value: {USE}")));
-        };
-        rest = more;
-        let value = value.to_string_lossy();
-        let number = || {
-            value
-                .parse::<u64>()
-                .map_err(|_| wrong(format!("{option}: '{value}' is no number")))
-        };
-        match key {
-            "milliseconds" => {
-                let seconds = value.trim_end_matches('s').parse::<f64>().ok();
-                let Some(seconds) = seconds.filter(|s| *s > 0.0 && s.is_finite()) else {
+        let mut rest = args;
+        loop {
+            let Some((first, more)) = rest.split_first() else {
+                return Err(wrong(format!("schedules needs a command: {USE}")));
+            };
+            rest = more;
+            let option = first.to_string_lossy();
+            let key = match &*option {
+                "--" => break,
+                "--each-test" => {
+                    o.each_test = true;
+                    continue;
+                }
+                "--json" | "--strict" => {
+                    let _ = writeln!(o.request, "{}", &option[2..]);
+                    o.json |= option == "--json";
+                    o.words.push(first.clone());
+                    continue;
+                }
+                "--seeds" => "schedules",
+                "--for" => "milliseconds",
+                "--seed" => "seed",
+                "--strategy" => "strategy",
+                "--stall" => "stall",
+                "--jobs" => "jobs",
+                "--to" => "to",
+                "--html" => "html",
+                _ => return Err(wrong(format!("schedules has no option '{option}': {USE}"))),
+            };
+            let Some((word, more)) = rest.split_first() else {
+                return Err(wrong(format!("{option} needs a value: {USE}")));
+            };
+            rest = more;
+            let value = word.to_string_lossy();
+            match key {
+                "html" => {
+                    o.html = Some(PathBuf::from(word));
+                    continue;
+                }
+                "to" => {
+                    if value.contains('\n') {
+                        return Err(wrong("--to: the name is no text of one line"));
+                    }
+                    o.to = Some(PathBuf::from(word));
+                    let _ = writeln!(o.request, "{key} {value}");
+                    continue;
+                }
+                "milliseconds" => {
+                    let seconds = value.trim_end_matches('s').parse::<f64>().ok();
+                    let Some(seconds) = seconds.filter(|s| *s > 0.0 && s.is_finite()) else {
+                        return Err(wrong(format!(
+                            "{option}: '{value}' is no number of seconds"
+                        )));
+                    };
+                    let _ = writeln!(o.request, "{key} {}", (seconds * 1000.0) as u64);
+                }
+                "strategy" if !is_strategy(&value) => {
                     return Err(wrong(format!(
-                        "{option}: '{value}' is no number of seconds"
+                        "there is no strategy '{value}': portfolio, flips, pos, pct:D, surw, delays:N, stalls, random, none"
                     )));
-                };
-                let _ = writeln!(request, "{key} {}", (seconds * 1000.0) as u64);
+                }
+                "strategy" => {
+                    let _ = writeln!(o.request, "{key} {value}");
+                }
+                _ => {
+                    let n = value
+                        .parse::<u64>()
+                        .map_err(|_| wrong(format!("{option}: '{value}' is no number")))?;
+                    let _ = writeln!(o.request, "{key} {n}");
+                    if key == "seed" {
+                        o.seed = n;
+                        continue;
+                    }
+                }
             }
-            "strategy" if !is_strategy(&value) => {
-                return Err(wrong(format!(
-                    "there is no strategy '{value}': portfolio, flips, pos, pct:D, surw, delays:N, stalls, random, none"
-                )));
-            }
-            "strategy" => {
-                let _ = writeln!(request, "{key} {value}");
-            }
-            "to" => {
-                to = true;
-                let _ = writeln!(request, "{key} {value}");
-            }
-            _ => {
-                let _ = writeln!(request, "{key} {}", number()?);
-            }
+            o.words.extend([first.clone(), word.clone()]);
         }
+        if rest.is_empty() {
+            return Err(wrong(format!("schedules needs a command: {USE}")));
+        }
+        Ok((o, rest))
     }
-    let _ = to;
-    if rest.is_empty() {
-        return Err(wrong(format!("schedules needs a command: {USE}")));
+
+    /// Where the failing schedule of search `n` is written; 0: it is the only one.
+    pub(super) fn file_of(&self, n: usize) -> PathBuf {
+        let file = match &self.to {
+            Some(to) => to.clone(),
+            None => PathBuf::from(format!("purlin-schedule-{}.psch", self.seed)),
+        };
+        numbered(&file, n)
     }
-    start(context, request, rest)
+
+    /// This program's own words for a search that writes `file`, up to the command.
+    pub(super) fn child_args(&self, file: &Path) -> Vec<OsString> {
+        let mut args = vec![OsString::from("schedules")];
+        args.extend(self.words.iter().cloned());
+        args.extend(["--seed".into(), self.seed.to_string().into()]);
+        args.extend(["--to".into(), file.into(), "--".into()]);
+        args
+    }
+
+    /// The page that was asked for, if the search that was to write `file` has found something.
+    pub(super) fn write_page(&self, file: &Path, status: u8) -> Result<(), Failure> {
+        let Some(html) = &self.html else {
+            return Ok(());
+        };
+        if status != 1 || !file.exists() {
+            return Ok(());
+        }
+        let n = match self.each_test {
+            true => number_of(file),
+            false => 0,
+        };
+        write_page(&read(file.as_os_str())?, &numbered(html, n))
+    }
+}
+
+/// `file` with `-N` behind its name.
+fn numbered(file: &Path, n: usize) -> PathBuf {
+    if n == 0 {
+        return file.to_path_buf();
+    }
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match file.extension() {
+        Some(e) => format!("{stem}-{n}.{}", e.to_string_lossy()),
+        None => format!("{stem}-{n}"),
+    };
+    file.with_file_name(name)
+}
+
+/// The number that [`numbered`] has given.
+fn number_of(file: &Path) -> usize {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let n = stem.rsplit_once('-').and_then(|(_, n)| n.parse().ok());
+    n.unwrap_or(0)
+}
+
+fn any_seed() -> u64 {
+    let now = std::time::UNIX_EPOCH.elapsed();
+    now.map_or(0, |d| d.as_micros() as u64 % 100_000)
+}
+
+fn write_page(r: &Recorded, html: &Path) -> Result<(), Failure> {
+    std::fs::write(html, schedules_page::page(r)).map_err(|e| {
+        let name = html.display();
+        Failure::new(
+            SYSTEM,
+            format!("purlin: cannot write {name}: {}", reason(&e)),
+        )
+    })
 }
 
 /// `purlin replay FILE`
@@ -110,7 +235,7 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     start(context, request, &words)
 }
 
-fn read(file: &OsStr) -> Result<purlin_runtime::schedules::Recorded, Failure> {
+fn read(file: &OsStr) -> Result<Recorded, Failure> {
     let name = file.to_string_lossy();
     let text = std::fs::read_to_string(file).map_err(|e| {
         Failure::new(
@@ -135,13 +260,8 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
     };
     let r = read(file)?;
     if let Some(html) = html {
+        write_page(&r, Path::new(html))?;
         let name = html.to_string_lossy();
-        std::fs::write(html, schedules_page::page(&r)).map_err(|e| {
-            Failure::new(
-                SYSTEM,
-                format!("purlin: cannot write {name}: {}", reason(&e)),
-            )
-        })?;
         return print(&format!("{name}: the story as a page\n"));
     }
     let mut text = format!(

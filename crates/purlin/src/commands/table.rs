@@ -246,7 +246,7 @@ pub static COMMANDS: &[CommandRow] = &[
             option(
                 "--strategy",
                 "NAME",
-                "portfolio, flips, stalls, random:N, none",
+                "portfolio, flips, pos, pct:D, surw, delays:N, stalls, random, none",
             ),
             option(
                 "--stall",
@@ -255,6 +255,12 @@ pub static COMMANDS: &[CommandRow] = &[
             ),
             option("--jobs", "N", "runs at a time (1)"),
             option("--to", "FILE", "where a failing schedule is written"),
+            option("--html", "PAGE", "where its story is written as a page"),
+            option(
+                "--each-test",
+                "",
+                "each test of mix test, each module of rebar3 eunit, by itself",
+            ),
             JSON,
             option("--strict", "", "fail if two runs of the base differ"),
         ],
