@@ -846,15 +846,23 @@ fn what_is_known_of_memory_comes_to_what_is_resident() {
     };
     scratch.file("large.erl", LARGE);
     let running = scratch.start_at("large");
-    let memory = scratch.json(&[&running.pid(), "memory"]);
-    if memory.get("parts") == Some(&Json::Null) {
-        println!("skipped: the system doesn't tell");
-        return;
+    // What heaps that grew have left behind goes back to the system within some time.
+    let mut last = Json::Null;
+    for _ in 0..20 {
+        let memory = scratch.json(&[&running.pid(), "memory"]);
+        if memory.get("parts") == Some(&Json::Null) {
+            println!("skipped: the system doesn't tell");
+            return;
+        }
+        assert!(
+            number(&memory, &["parts", "resident_bytes"]) > 150e6,
+            "{memory}"
+        );
+        if number(&memory, &["parts", "difference_percent"]).abs() < 3.0 {
+            return;
+        }
+        last = memory;
+        std::thread::sleep(std::time::Duration::from_millis(500));
     }
-    assert!(
-        number(&memory, &["parts", "resident_bytes"]) > 150e6,
-        "{memory}"
-    );
-    let apart = number(&memory, &["parts", "difference_percent"]);
-    assert!(apart.abs() < 3.0, "{memory}");
+    panic!("{last}");
 }

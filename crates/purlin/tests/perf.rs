@@ -9,7 +9,7 @@ const PROGRAM: &str = r#"
 -export([main/0]).
 main() -> work(30), halt().
 work(0) -> ok;
-work(N) -> fib(24), encode(30), work(N - 1).
+work(N) -> fib(28), encode(30), work(N - 1).
 fib(N) when N < 2 -> N;
 fib(N) -> fib(N - 1) + fib(N - 2).
 encode(0) -> ok;
