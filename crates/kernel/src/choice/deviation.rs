@@ -95,8 +95,10 @@ pub struct Op {
     pub path: u64,
     pub op: u32,
     pub touch: Touch,
-    /// Code of the program is on the stack, and none of a compiler or loader above it.
+    /// Code of the program is on the stack, or the process was made by such code, and there is none of a compiler or loader above it.
     pub own: bool,
+    /// It is on the stack.
+    pub code: bool,
     /// Processes of the program that could run instead.
     pub others: u32,
     /// Virtual time; and when the next timer is due, as far as it is known.

@@ -289,7 +289,7 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                 let t = o.touch;
                 let _ = writeln!(
                     text,
-                    "{} {} {} {} {} {} {} {} {} {}",
+                    "{} {} {} {} {} {} {} {} {} {} {}",
                     o.path,
                     o.op,
                     t.native,
@@ -297,6 +297,7 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                     t.key,
                     u8::from(t.changes),
                     u8::from(o.own),
+                    u8::from(o.code),
                     o.others,
                     o.at,
                     o.due
@@ -617,6 +618,7 @@ fn op_of(line: &str) -> Option<Op> {
             changes: w.next()? == "1",
         },
         own: w.next()? == "1",
+        code: w.next()? == "1",
         others: w.next()?.parse().ok()?,
         at: w.next()?.parse().ok()?,
         due: w.next()?.parse().ok()?,

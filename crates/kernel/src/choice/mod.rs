@@ -241,6 +241,7 @@ fn wakes(cell: u32) {
                 op,
                 touch,
                 own: true,
+                code: false,
                 others,
                 at: now(),
                 due,
@@ -441,6 +442,7 @@ pub fn ran(cell: u32) {
                 op,
                 touch: Touch::end(was),
                 own: false,
+                code: false,
                 others: 0,
                 at: now(),
                 due: i64::MAX,
@@ -492,10 +494,9 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
         format!("{} from {}{place}", l.call, l.pid)
     });
     let program = s.known(cell).program;
-    let mut own = false;
+    let (mut own, mut code) = (false, false);
     let outside = ops::outside(touch.native);
     if s.profile.is_some() || s.sampler.is_some() || outside.is_some() {
-        let code;
         (own, code) = report::is_own(cx, pc, program);
         let k = s.known(cell);
         k.program |= code;
@@ -512,6 +513,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
                 op,
                 touch,
                 own,
+                code,
                 others,
                 at: now(),
                 due,

@@ -146,6 +146,10 @@ impl Plan {
                 _ => calm.push(i),
             }
         }
+        // What the program's own code does comes before what libraries do for it: a runner of tests does much beside a short test.
+        for v in [&mut racing, &mut calm, &mut wakes, &mut alone] {
+            v.sort_by_key(|&i| !ops[i].code);
+        }
         let place = |v: &[usize]| -> Vec<(u64, u32)> {
             v.iter().map(|&i| (ops[i].path, ops[i].op)).collect()
         };
@@ -186,7 +190,8 @@ impl Plan {
             let near = [timed(&alone), timed(&racing), timed(&calm), timed(&wakes)].concat();
             let mut near: Vec<usize> = near;
             // A timer that is set already is met more surely than one that is to come.
-            near.sort_unstable_by_key(|&i| (ops[i].due > ops[i].at.saturating_add(stall), i));
+            let later = |o: &Op| o.due > o.at.saturating_add(stall);
+            near.sort_unstable_by_key(|&i| (later(&ops[i]), !ops[i].code, i));
             let mut one = at(&near, Kind::Stall(stall));
             for s in [30_000_000, 10_000_000, 3_000_000] {
                 if s < stall {
@@ -478,6 +483,7 @@ mod tests {
             op,
             touch,
             own: true,
+            code: true,
             others: 1,
             at: 0,
             due: i64::MAX,
@@ -498,6 +504,20 @@ mod tests {
         let all: Vec<(u64, u32)> = p.batch(100).iter().map(|s| (s[0].path, s[0].op)).collect();
         assert_eq!(all, [(1, 2), (2, 1), (1, 1), (2, 2), (1, 3), (1, 2)]);
         assert!(p.batch(100).is_empty());
+    }
+
+    #[test]
+    fn what_libraries_do_comes_later() {
+        let mut ops = [
+            op(1, 1, 11, true),
+            op(2, 1, 11, false),
+            op(1, 2, 10, true),
+            op(1, 3, 12, true),
+        ];
+        (ops[0].code, ops[2].code) = (false, false);
+        let mut p = Plan::new(&ops, Strategy::Flips, 0, 1);
+        let all: Vec<(u64, u32)> = p.batch(100).iter().map(|s| (s[0].path, s[0].op)).collect();
+        assert_eq!(all, [(2, 1), (1, 1), (1, 3), (1, 2), (1, 1)]);
     }
 
     #[test]

@@ -105,6 +105,12 @@ fn whose(module: Term) -> Whose {
         })
 }
 
+/// Whether it is the body of a module of Elixir, which is run as the module is compiled.
+fn is_body(p: &code::Place) -> bool {
+    atom::name(p.module).starts_with("elixir_compiler_")
+        && atom::name(p.function).contains("__MODULE__")
+}
+
 /// The innermost code of the program itself on the stack, if nothing that compiles or loads is above it.
 fn own_place(cx: &Cx, pc: *const u64) -> Option<code::Place> {
     let all = code::stack::addresses(cx, pc, DEPTH);
@@ -113,6 +119,7 @@ fn own_place(cx: &Cx, pc: *const u64) -> Option<code::Place> {
             continue;
         };
         match whose(p.module) {
+            Whose::Own if is_body(&p) => return None,
             Whose::Own => return Some(p),
             Whose::Maker => return None,
             Whose::Library => {}

@@ -65,7 +65,13 @@ fn relevant(story: &str) -> Vec<Vec<&str>> {
     let object = |f: &[&str]| f[2].split(' ').next().unwrap_or("0").to_owned();
     let stopped: Vec<usize> = (0..all.len()).filter(|&i| !all[i][6].is_empty()).collect();
     let Some(&first) = stopped.first() else {
-        return all.into_iter().rev().take(30).rev().collect();
+        // The base has failed: what the program did last tells more than what its runner did behind it.
+        let own = |f: &Vec<&str>| !f[5].is_empty();
+        let any = all.iter().any(own);
+        let told = all.into_iter().filter(|f| !any || own(f));
+        let mut last: Vec<Vec<&str>> = told.rev().take(30).collect();
+        last.reverse();
+        return last;
     };
     let wanted: HashSet<String> = stopped
         .iter()
