@@ -259,3 +259,54 @@ fn wrong_words_are_refused() {
         assert!(text(&o).starts_with("purlin: "), "{args:?}: {}", text(&o));
     }
 }
+
+/// A project of Elixir: each of its tests has a search of its own, and a page.
+#[test]
+fn each_test_of_a_suite_is_searched() {
+    if Command::new("mix").arg("--version").output().is_err() {
+        println!("skipped: no mix");
+        return;
+    }
+    let dir = std::env::temp_dir().join(format!("purlin-each-{}", std::process::id()));
+    std::fs::create_dir_all(dir.join("test")).expect("makes a folder");
+    let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("writes");
+    write(
+        "mix.exs",
+        "defmodule Each.MixProject do\n  use Mix.Project\n  def project, do: [app: :each, version: \"0.1.0\"]\nend\n",
+    );
+    write("test/test_helper.exs", "ExUnit.start()\n");
+    write(
+        "test/each_test.exs",
+        r#"defmodule EachTest do
+  use ExUnit.Case
+
+  test "one looks before the other writes" do
+    t = :ets.new(:t, [:public])
+    f = fn -> :ets.lookup(t, :first) == [] and :ets.insert(t, {:first, self()}) end
+    tasks = [Task.async(f), Task.async(f)]
+    assert Enum.count(tasks, &Task.await/1) == 1
+  end
+
+  test "(right) [L#2]" do
+    assert 1 + 1 == 2
+  end
+end
+"#,
+    );
+    let o = Command::new(purlin())
+        .args(["schedules", "--each-test", "--seed", "1", "--seeds", "60"])
+        .args(["--html", "page.html", "--", "mix", "test"])
+        .current_dir(&dir)
+        .output()
+        .expect("runs");
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(1), "{t}");
+    let has = |name: &str| t.contains(&format!("test/each_test.exs:{name}\n"));
+    assert!(has("4 test one looks before the other writes"), "{t}");
+    assert!(has("11 test (right) [L#2]"), "{t}");
+    assert!(t.contains("2 tests, each searched: 1 failed"), "{t}");
+    let page = std::fs::read_to_string(dir.join("page-1.html")).expect("a page");
+    assert!(page.contains("EachTest"), "{page}");
+    assert!(!dir.join("page-2.html").exists());
+    std::fs::remove_dir_all(&dir).expect("removes");
+}

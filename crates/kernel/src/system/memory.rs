@@ -315,11 +315,7 @@ pub fn is_worth_asking(cx: &mut Cx, large: usize) -> bool {
 /// The process in the context has collected itself since it was asked to.
 pub fn has_collected(cx: &mut Cx) {
     let (key, bytes) = (cx.self_pid().raw(), size(cx));
-    STATE
-        .lock()
-        .asked
-        .get_or_insert_default()
-        .insert(key, bytes);
+    bounded(&mut STATE.lock().asked).insert(key, bytes);
 }
 
 /// The process in the context [`is_pressed`], and has no garbage any more: it ends if it is still over.
