@@ -6,10 +6,12 @@ use std::process::Command;
 
 const PROGRAM: &str = r#"
 -module(busy).
--export([main/0]).
+-export([main/0, much/0]).
 main() -> work(30), halt().
+%% Enough for machine code to be seen.
+much() -> fib(34), halt().
 work(0) -> ok;
-work(N) -> fib(28), encode(30), work(N - 1).
+work(N) -> fib(24), encode(30), work(N - 1).
 fib(N) when N < 2 -> N;
 fib(N) -> fib(N - 1) + fib(N - 2).
 encode(0) -> ok;
@@ -56,9 +58,9 @@ fn perf_shows_which_erlang_function_runs() {
     fs::write(dir.join("busy.erl"), PROGRAM).expect("writes");
     let purlin = env!("CARGO_BIN_EXE_purlin");
     run(&dir, purlin, &["erlc", "busy.erl"]);
-    let samples = |mode: &str| {
+    let samples = |mode: &str, function: &str| {
         let record = "record -q -o perf.data -e cpu-clock -F 499 --call-graph dwarf,8192";
-        let erl = format!("erl +JPperf map +Fjit {mode} -noshell -s busy main");
+        let erl = format!("erl +JPperf map +Fjit {mode} -noshell -s busy {function}");
         let args: Vec<&str> = record
             .split(' ')
             .chain([purlin])
@@ -68,9 +70,9 @@ fn perf_shows_which_erlang_function_runs() {
         let script = "script -i perf.data --no-inline -F comm,ip,sym";
         run(&dir, "perf", &script.split(' ').collect::<Vec<_>>())
     };
-    let interpreted = samples("off");
+    let interpreted = samples("off", "main");
     // What machine code is in has no frame above it.
-    let compiled = samples("always");
+    let compiled = samples("always", "much");
     let all = compiled.split("\n\n");
     let fib = all.filter(|s| s.contains("$busy:fib/1")).count();
     let shown = parts(&interpreted, &["$busy:fib/1", "$busy:encode/1", "$"]);
