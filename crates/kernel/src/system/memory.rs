@@ -381,21 +381,39 @@ fn relieve_with(s: &mut MutexGuard<State>) {
     measure_with(s);
 }
 
-/// Says whether the C library gives freed blocks of 64 KiB and more back to the system at once: a heap that grows leaves behind one that
-/// is too small for the next. Left to itself the library comes to keep blocks of up to 32 MiB.
+/// Bytes from which on the C library gives a freed block back to the system while memory is not short. Left to itself it comes to keep
+/// blocks of up to 32 MiB, and twice as much at the end of each of its arenas.
+static GIVEN_BACK_FROM: AtomicUsize = AtomicUsize::new(32 << 20);
+/// The same while memory is short: a heap that grows leaves behind one that is too small for the next.
+const GIVEN_BACK_IN_SHORT: usize = 64 << 10;
+
+/// Has the C library return freed blocks of a megabyte and more to the system from now on.
+pub(crate) fn give_back_at_once() {
+    GIVEN_BACK_FROM.store(1 << 20, Ordering::Relaxed);
+    // Under the lock, so that whoever says that memory is short doesn't come between.
+    let s = STATE.lock();
+    free_to_system(s.short);
+}
+
+/// Tells the C library which blocks to give back, where memory is short and where it isn't.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn free_to_system(on: bool) {
-    let threshold = if on { 64 << 10 } else { 32 << 20 };
+fn free_to_system(short: bool) {
+    let threshold = match short {
+        true => GIVEN_BACK_IN_SHORT,
+        false => GIVEN_BACK_FROM.load(Ordering::Relaxed),
+    } as libc::c_int;
     // SAFETY: may be called at any time.
     unsafe {
-        // The system allows a process some 65,000 mappings.
-        libc::mallopt(libc::M_MMAP_MAX, 20_000);
+        if short {
+            // The system allows a process some 65,000 mappings.
+            libc::mallopt(libc::M_MMAP_MAX, 20_000);
+        }
         libc::mallopt(libc::M_MMAP_THRESHOLD, threshold);
         libc::mallopt(libc::M_TRIM_THRESHOLD, threshold);
     }
 }
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn free_to_system(_on: bool) {}
+fn free_to_system(_short: bool) {}
 
 /// Gives freed memory back to the system.
 fn give_back() {

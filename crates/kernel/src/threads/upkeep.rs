@@ -108,7 +108,7 @@ fn serve() {
         let crowded = table().live() >= compact::CROWD;
         purlin_term::pressure::set_crowded(crowded);
         if crowded && !std::mem::replace(&mut seen.crowd, true) {
-            give_back_at_once();
+            memory::give_back_at_once();
         }
         let waiting = compact_all(&mut cx, &mut seen);
         let kept = purlin_term::blocks::release_unused() | purlin_term::large::release_unused();
@@ -200,19 +200,6 @@ fn trim() {
 }
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn trim() {}
-
-/// Has the C library return freed blocks of a megabyte and more to the system from now on. Left to itself it comes to keep
-/// blocks of up to 32 MiB, and twice as much at the end of each of its arenas.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn give_back_at_once() {
-    // SAFETY: may be called at any time.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 1 << 20);
-    }
-}
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn give_back_at_once() {}
 
 fn follow_processors(seen: &mut Seen) {
     if CHOSEN.load(Ordering::Relaxed) {
