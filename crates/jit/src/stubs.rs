@@ -71,6 +71,8 @@ fn look_up(a: &mut Asm, f: &Fields, none: Label) {
 }
 
 const SAVED: [Reg; 6] = [RBP, RBX, R12, R13, R14, R15];
+/// Frames of machine code that are returned from, at most, where it is left. To drop them makes about as many wrong guesses as this.
+const MOST_RETURNED: i32 = 4;
 /// By `chance`, what stands in the context for a register whose value is in a machine register: it has the tag of a header.
 const NOTHING: i32 = 0x0DEA_D000;
 
@@ -85,16 +87,45 @@ pub fn make(
     let mut a = Asm::new();
     let mut s = Stubs::default();
 
-    // leave: all is stored, RAX is the next instruction, or null. Drops the machine's stack down to where it was entered.
+    // out: back to C. RSP is where code was entered, RAX the next instruction, or null.
     a.align(16);
-    let leave = a.here_label();
-    a.load(RSP, at(CX, f.machine_base));
+    let out = a.here_label();
+    a.pop(RCX);
     for r in SAVED.into_iter().rev() {
         a.pop(r);
     }
-    // No `ret`: the processor's guesses at returns are out of step after frames were dropped.
-    a.pop(RCX);
-    a.jmp_r(RCX);
+    a.ret();
+
+    // leave: all is stored, RAX is the next instruction, or null. Drops the machine's stack down to where it was entered. The processor
+    // guesses where a `ret` goes by the calls that it has seen, and guesses wrongly for all functions of C that return afterwards if a
+    // frame is dropped without a `ret`. So the frames are returned from: the outermost one to `base`, which sees the mark that it is to
+    // go out, the others to `rets`. Each of those is one wrong guess, so that many of them are dropped after all.
+    a.align(16);
+    let rets = a.here_label();
+    a.ret();
+    a.align(16);
+    let leave = a.here_label();
+    let (drop, go) = (a.label(), a.label());
+    a.load(RCX, at(CX, f.machine_base));
+    a.mov(RDX, RCX);
+    a.alu(Width::Q, Alu::Sub, RDX, RSP);
+    a.alu_i(Width::Q, Alu::Cmp, RDX, 8 * MOST_RETURNED);
+    a.jcc(Cond::A, drop);
+    a.test(Width::Q, RDX, RDX);
+    a.jcc(Cond::E, out);
+    a.store_i(at(RCX, 0), 1);
+    a.lea_label(R11, rets);
+    let more = a.here_label();
+    a.alu_i(Width::Q, Alu::Sub, RDX, 8);
+    a.jcc(Cond::E, go);
+    // The frame that is left first lies lowest.
+    a.store(indexed(RSP, RDX, 1, -8), R11);
+    a.jmp(more);
+    a.bind(go);
+    a.ret();
+    a.bind(drop);
+    a.mov(RSP, RCX);
+    a.jmp(out);
 
     // exit: R10 is the instruction of bytecode that is to run, nothing is stored. It is marked by bit 0.
     a.align(16);
@@ -131,6 +162,9 @@ pub fn make(
     }
     a.mov(CX, RDI);
     a.mov(R11, RSI);
+    // The mark of `leave`.
+    a.alu(Width::D, Alu::Xor, RAX, RAX);
+    a.push(RAX);
     a.store(at(CX, f.machine_base), RSP);
     load_tops(&mut a, f);
     load_x(&mut a);
@@ -139,6 +173,8 @@ pub fn make(
     // that is looked for in the table of return points: word 0 is the mask, entries of two words follow, of which one without an
     // address ends the search.
     let base_at = a.here_label();
+    a.alu_mi(Width::Q, Alu::Cmp, at(RSP, 0), 0);
+    a.jcc(Cond::Ne, out);
     a.load(R10, at(E, 0));
     a.store_i(at(E, 0), 0);
     let none = a.label();
@@ -149,17 +185,17 @@ pub fn make(
     a.store(at(CX, 0), RAX);
     save_tops(&mut a, f);
     a.mov(RAX, R10);
-    a.jmp(leave);
+    a.jmp(out);
 
     // resume: RCX is the instruction that is next, or null, and all is stored, as behind a helper. Machine code goes on there if
     // there is some: at the handler of an exception. Calls that machine code has made are none any more then.
     a.align(16);
     let resume = a.here_label();
-    let out = a.label();
+    let stop = a.label();
     a.test(Width::Q, RCX, RCX);
-    a.jcc(Cond::E, out);
+    a.jcc(Cond::E, stop);
     a.cmp8_mi(at(CX, f.gc_wanted), 0);
-    a.jcc(Cond::Ne, out);
+    a.jcc(Cond::Ne, stop);
     a.mov(R10, RCX);
     let none = a.label();
     look_up(&mut a, f, none);
@@ -169,7 +205,7 @@ pub fn make(
     a.jmp(base_at);
     a.bind(none);
     a.mov(RCX, R10);
-    a.bind(out);
+    a.bind(stop);
     a.mov(RAX, RCX);
     a.jmp(leave);
 
