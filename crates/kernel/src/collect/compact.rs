@@ -26,7 +26,7 @@ const SLACK_WORDS: usize = 8;
 ///
 /// # Safety
 /// The caller owns the process.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn pays(p: *mut Process) -> bool {
     if !may(p) {
         return false;

@@ -287,7 +287,7 @@ fn small(alias: Option<Term>, msg: Term) -> Option<*mut Signal> {
 }
 
 /// Counts words that are copied from the process that runs to another, in `msg`.
-#[inline]
+#[inline(always)]
 fn count(cx: &mut Cx, words: usize, msg: Term) {
     cx.words_copied += words as u64;
     accounts::copied(cx, Account::Message, words, msg);
