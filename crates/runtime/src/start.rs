@@ -118,6 +118,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     let o = options::start_with(options);
     diagnostics::set(told_by);
     release::settle(o.otp.release);
+    code::image::begin(o.otp.release);
     let schedules = crate::schedules::begin(o);
     if let Err(text) = code::perf::start(o) {
         eprintln!("purlin: +JPperf: {text}");

@@ -91,7 +91,10 @@ fn find_flat(keys: &[Term], key: Term) -> Option<usize> {
     }
     // Binaries, which keys of documents are, are told apart by their lengths mostly.
     let Some(bytes) = whole_bytes(key) else {
-        return keys.iter().position(|&k| eq_exact(k, key));
+        return match key.as_tuple() {
+            Some(elements) => keys.iter().position(|&k| is_tuple_of(k, key, elements)),
+            None => keys.iter().position(|&k| eq_exact(k, key)),
+        };
     };
     keys.iter().position(|&k| match k.as_bits() {
         Some(b) => match b.as_bytes() {
@@ -100,6 +103,25 @@ fn find_flat(keys: &[Term], key: Term) -> Option<usize> {
         },
         None => false,
     })
+}
+
+/// Whether `k` equals the tuple `key`, which has these elements. Most keys of a map that differ do so in an immediate element.
+#[inline]
+fn is_tuple_of(k: Term, key: Term, elements: &[Term]) -> bool {
+    if k == key {
+        return true;
+    }
+    let Some(other) = k.as_tuple() else {
+        return false;
+    };
+    if other.len() != elements.len() {
+        return false;
+    }
+    let differs = other.iter().zip(elements).find(|(a, b)| a != b);
+    match differs {
+        None => true,
+        Some((a, b)) => !a.is_immed() && !b.is_immed() && eq_exact(k, key),
+    }
 }
 
 /// The bytes of a binary that starts at a byte; None for any other term.

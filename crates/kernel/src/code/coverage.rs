@@ -50,6 +50,14 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Nothing is counted.
+    pub(super) fn none() -> Counters {
+        Counters {
+            mode: Coverage::None,
+            counts: Box::default(),
+            lines: Vec::new(),
+        }
+    }
     /// For a module that is loaded now.
     pub(super) fn new(file: &BeamFile, code: &GenericCode) -> Counters {
         let known = try_current().is_some_and(|o| COVERAGE.is_in(o.otp.release));

@@ -3,6 +3,7 @@
 use super::areas::Literals;
 use super::coverage::Counters;
 use super::debugger::{self, Debug};
+use super::image::{self, Image};
 use super::memory::Code;
 use super::perf::Marks;
 use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
@@ -84,10 +85,10 @@ fn missing(_: &mut Cx, _: *const Term) -> BifResult {
     Err(Fail::Undef)
 }
 
-struct Names<'a> {
+pub(super) struct Names<'a> {
     file: &'a BeamFile<'a>,
-    atoms: Vec<Term>,
-    literals: Vec<Term>,
+    pub(super) atoms: Vec<Term>,
+    pub(super) literals: Vec<Term>,
     /// Words of the literals, once somebody has asked what is behind a word.
     known_literals: OnceCell<HashSet<u64>>,
     /// Names of the records that the file declares, and what they are made of.
@@ -96,10 +97,12 @@ struct Names<'a> {
     /// Tuples of keys of small maps, and where each of these keys stood.
     map_keys: HashMap<Vec<Term>, (Term, Vec<usize>)>,
     regions: Regions,
-    funs: Vec<&'static FunEntry>,
-    strings: u64,
+    pub(super) funs: Vec<&'static FunEntry>,
+    /// The string table, which the code refers to.
+    pub(super) strings: Box<[u8]>,
+    md5: [u8; 16],
     /// One for each function.
-    nifs: Box<[NifSlot]>,
+    pub(super) nifs: Box<[NifSlot]>,
     counters: Counters,
     lines_can_break: bool,
     marks: Marks,
@@ -118,22 +121,14 @@ impl Names<'_> {
         // SAFETY: an immediate, or a term that this environment holds.
         known.then(|| unsafe { Term::from_raw(word) })
     }
-}
-
-impl Env for Names<'_> {
-    fn atom(&mut self, number: u32) -> u64 {
-        self.atoms
-            .get((number as usize).wrapping_sub(1))
-            .map_or(NIL.raw(), |t| t.raw())
+    /// How many functions the file imports.
+    pub(super) fn imports(&self) -> usize {
+        self.file.imports.len()
     }
-    fn literal(&mut self, index: u32) -> u64 {
-        self.literals
-            .get(index as usize)
-            .map_or(NIL.raw(), |t| t.raw())
-    }
-    fn bigint(&mut self, value: &BigInt) -> u64 {
-        if let Some(t) = self.bigints.get(value) {
-            return t.raw();
+    /// A literal of that value.
+    pub(super) fn big(&mut self, value: &BigInt) -> Term {
+        if let Some(&t) = self.bigints.get(value) {
+            return t;
         }
         let digits = digits(&value.magnitude);
         // A region of its own: such literals outside the literal chunk are rare.
@@ -141,14 +136,20 @@ impl Env for Names<'_> {
         let t = b.big(value.negative, &digits);
         self.regions.all.add(b.finish());
         self.bigints.insert(value.clone(), t);
-        t.raw()
+        t
     }
-    fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<MapValue>)> {
+    /// See [`Env::map_keys`]: the tuple, and for each key the number of what is put, or what the map had.
+    pub(super) fn keys_of(
+        &mut self,
+        map: u64,
+        keys: &[u64],
+    ) -> Option<(Term, Vec<Result<usize, Term>>)> {
         let (old_keys, old_values) = self.given(map)?.as_flatmap()?;
-        let olds = old_values.iter().map(|v| MapValue::Old(v.raw()));
-        let mut all: Vec<(Term, MapValue)> = old_keys.iter().copied().zip(olds).collect();
+        let olds = old_values.iter().map(|&v| Err(v));
+        let mut all: Vec<(Term, Result<usize, Term>)> =
+            old_keys.iter().copied().zip(olds).collect();
         for (i, &w) in keys.iter().enumerate() {
-            let (k, v) = (self.given(w)?, MapValue::Put(i));
+            let (k, v) = (self.given(w)?, Ok(i));
             match all.iter_mut().find(|p| p.0 == k) {
                 // The last of several values of a key counts.
                 Some(pair) => pair.1 = v,
@@ -174,7 +175,51 @@ impl Env for Names<'_> {
             self.map_keys.insert(names.clone(), known?);
         }
         let (tuple, places) = self.map_keys.get(&names)?;
-        Some((tuple.raw(), places.iter().map(|&i| all[i].1).collect()))
+        Some((*tuple, places.iter().map(|&i| all[i].1).collect()))
+    }
+    /// Terms in the external format, as literals of this version.
+    pub(super) fn decoded(&mut self, all: &[&[u8]]) -> Result<Vec<Term>, LoadFailure> {
+        if all.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut heap = Heap::empty();
+        let terms: Result<Vec<Term>, _> = (0..)
+            .zip(all)
+            .map(
+                |(i, b)| match etf::decode(b, &mut heap, &CodeHooks, etf::Options::default()) {
+                    Ok((t, _)) => Ok(t),
+                    Err(_) => Err(LoadFailure::Literal(i)),
+                },
+            )
+            .collect();
+        let out = terms.map(|made| self.regions.copies(&made));
+        // SAFETY: the region, if there is one, holds copies with counts of their own.
+        unsafe { purlin_term::gc::destroy(&mut heap) };
+        out
+    }
+}
+
+impl Env for Names<'_> {
+    fn atom(&mut self, number: u32) -> u64 {
+        self.atoms
+            .get((number as usize).wrapping_sub(1))
+            .map_or(NIL.raw(), |t| t.raw())
+    }
+    fn literal(&mut self, index: u32) -> u64 {
+        self.literals
+            .get(index as usize)
+            .map_or(NIL.raw(), |t| t.raw())
+    }
+    fn bigint(&mut self, value: &BigInt) -> u64 {
+        self.big(value).raw()
+    }
+    fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<MapValue>)> {
+        let (tuple, values) = self.keys_of(map, keys)?;
+        let values = values.into_iter().map(|v| match v {
+            Ok(put) => MapValue::Put(put),
+            Err(old) => MapValue::Old(old.raw()),
+        });
+        Some((tuple.raw(), values.collect()))
     }
     fn record(&mut self, name: u32) -> Option<u64> {
         let name = self.atom(name);
@@ -212,7 +257,7 @@ impl Env for Names<'_> {
         is_builtin(m, f, arity).then(|| called(m, f, arity) as *const _ as u64)
     }
     fn strings(&mut self) -> u64 {
-        self.strings
+        self.strings.as_ptr() as u64
     }
     fn nif_slot(&mut self, index: usize) -> u64 {
         &raw const self.nifs[index] as u64
@@ -253,6 +298,14 @@ impl Regions {
             true => Builder::counted(words),
             false => Builder::new(words),
         }
+    }
+    /// Copies of these terms, in a region of their own.
+    fn copies(&mut self, terms: &[Term]) -> Vec<Term> {
+        let words: usize = terms.iter().map(|&t| copy::size_of(t)).sum();
+        let mut b = self.builder(words);
+        let out = terms.iter().map(|&t| copy::copy(t, &mut b)).collect();
+        self.all.add(b.finish());
+        out
     }
 }
 
@@ -316,13 +369,7 @@ fn literals(
     }
     // First into a heap, since a region is sized before it is filled.
     let mut heap = Heap::empty();
-    let out = decoded(file, atoms, &mut heap).map(|made| {
-        let words: usize = made.iter().map(|&t| copy::size_of(t)).sum();
-        let mut b = regions.builder(words);
-        let out = made.iter().map(|&t| copy::copy(t, &mut b)).collect();
-        regions.all.add(b.finish());
-        out
-    });
+    let out = decoded(file, atoms, &mut heap).map(|made| regions.copies(&made));
     // SAFETY: the region, if there is one, holds copies with counts of their own.
     unsafe { purlin_term::gc::destroy(&mut heap) };
     out
@@ -350,33 +397,34 @@ pub(crate) static MADE_BEFORE: std::sync::OnceLock<fn(&[u8]) -> Option<Prepared>
 
 /// Checks a module and makes its code.
 pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
-    match MADE_BEFORE.get().and_then(|made| made(bytes)) {
-        Some(p) => Ok(p),
+    if let Some(p) = MADE_BEFORE.get().and_then(|made| made(bytes)) {
+        return Ok(p);
+    }
+    match image::find(bytes) {
+        Some(i) => prepare_from(bytes, Some(&i)),
         None => prepare_anew(bytes),
     }
 }
 
 /// As [`prepare`], whether or not it was made before.
 pub(crate) fn prepare_anew(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
-    let file = BeamFile::parse(bytes)?;
-    let code = GenericCode::decode(&file)?;
-    let atoms = file
-        .atoms
-        .iter()
-        .map(|a| atom::try_intern(a))
-        .collect::<Result<Vec<Term>, _>>()
-        .map_err(|_| LoadFailure::Atom)?;
+    prepare_from(bytes, None)
+}
+
+/// The names of a file, with as many functions, for its code: regions of its literals, its funs, its strings.
+pub(super) fn names<'a>(
+    file: &'a BeamFile<'a>,
+    atoms: Vec<Term>,
+    md5: [u8; 16],
+    functions: usize,
+    counters: Counters,
+) -> Result<Names<'a>, LoadFailure> {
     let name = atoms.first().copied().ok_or(LoadFailure::Atom)?;
-    // What could be asked of a line that has a breakpoint is in that table.
-    let has_lines = || code.instrs.iter().any(|i| i.op == genops::DEBUG_LINE);
-    if debugger::lines_can_break() && !file.has_debug && has_lines() {
-        return Err(LoadError::from(Fault::Missing(Table::Debug)).into());
-    }
     let mut regions = Regions {
         counted: was_loaded(name),
         all: Literals::default(),
     };
-    let mut lits = literals(&file, &atoms, &mut regions)?;
+    let mut lits = literals(file, &atoms, &mut regions)?;
     let made = lits.split_off(file.literal_count());
     let records: Vec<(Term, Term)> = file
         .records
@@ -384,8 +432,6 @@ pub(crate) fn prepare_anew(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         .map(|r| atoms[r.name as usize - 1])
         .zip(made)
         .collect();
-    let md5 = file.md5();
-    let strings: Box<[u8]> = file.strings().into();
     let funs: Vec<&'static FunEntry> = file
         .lambdas
         .iter()
@@ -404,8 +450,8 @@ pub(crate) fn prepare_anew(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
             )
         })
         .collect();
-    let mut env = Names {
-        file: &file,
+    Ok(Names {
+        file,
         atoms,
         literals: lits,
         records,
@@ -414,33 +460,80 @@ pub(crate) fn prepare_anew(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         map_keys: HashMap::new(),
         regions,
         funs,
-        strings: strings.as_ptr() as u64,
-        nifs: code.functions.iter().map(|_| NifSlot::new()).collect(),
-        counters: Counters::new(&file, &code),
+        strings: file.strings().into(),
+        md5,
+        nifs: (0..functions).map(|_| NifSlot::new()).collect(),
+        counters,
         lines_can_break: debugger::lines_can_break(),
-        marks: Marks::new(code.functions.len()),
+        marks: Marks::new(functions),
+    })
+}
+
+/// The atoms that a file names.
+pub(super) fn atoms_of(file: &BeamFile) -> Result<Vec<Term>, LoadFailure> {
+    let atoms = file.atoms.iter().map(|a| atom::try_intern(a));
+    atoms
+        .collect::<Result<_, _>>()
+        .map_err(|_| LoadFailure::Atom)
+}
+
+/// The code of a file, and where its exported functions begin, in the order of the table of exports.
+pub(super) fn lowered(
+    file: &BeamFile,
+    code: &GenericCode,
+    env: &mut dyn Env,
+) -> Result<(Lowered, Vec<u32>), LoadFailure> {
+    let made = lower(file, code, env)?;
+    let exports = file.exports.iter();
+    let exports = exports.map(|e| made.labels[e.label as usize]).collect();
+    Ok((made, exports))
+}
+
+/// Makes a module of a file, by its image if there is one.
+fn prepare_from(bytes: &[u8], image: Option<&Image>) -> Result<Prepared, LoadFailure> {
+    let file = BeamFile::parse(bytes)?;
+    let (env, (made, exports)) = match image {
+        Some(image) => {
+            let functions = image.functions();
+            let mut env = names(
+                &file,
+                image.atoms(),
+                image.md5(),
+                functions,
+                Counters::none(),
+            )?;
+            let made = image.lowered(&mut env)?;
+            (env, made)
+        }
+        None => {
+            let code = GenericCode::decode(&file)?;
+            let atoms = atoms_of(&file)?;
+            // What could be asked of a line that has a breakpoint is in that table.
+            let has_lines = || code.instrs.iter().any(|i| i.op == genops::DEBUG_LINE);
+            if debugger::lines_can_break() && !file.has_debug && has_lines() {
+                return Err(LoadError::from(Fault::Missing(Table::Debug)).into());
+            }
+            let counters = Counters::new(&file, &code);
+            let mut env = names(&file, atoms, file.md5(), code.functions.len(), counters)?;
+            let made = lowered(&file, &code, &mut env)?;
+            (env, made)
+        }
     };
+    let name = env.atoms[0];
     let Lowered {
         mut words,
         functions,
-        labels,
         lines,
         facts,
         types,
         counted,
         debug_lines,
         on_load,
-    } = lower(&file, &code, &mut env)?;
-    let exports = file
-        .exports
-        .iter()
-        .map(|e| {
-            (
-                env.atoms[e.function as usize - 1],
-                e.arity,
-                labels[e.label as usize],
-            )
-        })
+        ..
+    } = made;
+    let exports = file.exports.iter().zip(exports);
+    let exports = exports
+        .map(|(e, at)| (env.atoms[e.function as usize - 1], e.arity, at))
         .collect();
     let Names {
         atoms,
@@ -448,6 +541,8 @@ pub(crate) fn prepare_anew(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
         funs,
         records,
         regions,
+        strings,
+        md5,
         mut nifs,
         mut counters,
         lines_can_break,

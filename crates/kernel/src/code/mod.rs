@@ -14,6 +14,7 @@ mod disasm;
 pub mod entries;
 pub mod entry;
 pub mod epochs;
+pub mod image;
 pub(crate) mod load;
 pub mod memory;
 pub mod perf;

@@ -88,7 +88,7 @@ pub enum MapValue {
 }
 
 /// A function of the lowered code. Offsets are in words.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoweredFunction {
     /// Word of the name.
     pub name: u64,

@@ -5,7 +5,10 @@
 //! The trailer is the end of the file: where the table is, how long it is, and a mark. The table has, for each file in the order of
 //! their names, lengths and place; the first name is the manifest's. Contents of what is loaded are mapped as they are, so they take
 //! memory once, however many processes run the file. All numbers are little-endian.
+//!
+//! Modules come with their code as the loader makes it ([`images`]): to make it takes most of a short program's time.
 
+pub mod images;
 pub mod stage;
 
 use std::ffi::{OsStr, OsString};
@@ -260,6 +263,7 @@ pub fn run(files: Vec<Inside>, argv: &[OsString]) -> Result<u8, Failure> {
             environment.set(name, OsStr::new(value));
         }
     }
+    images::set(&files);
     inside::set(files);
     erl::start(&otp, environment, &words)
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::erts::own_program;
-use crate::build::{pack, shown, stage};
+use crate::build::{images, pack, shown, stage};
 use crate::context::Context;
 use crate::failure::{Failure, SYSTEM, USAGE, reason};
 
@@ -37,7 +37,8 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         Failure::new(SYSTEM, format!("purlin: cannot {what}: {}", reason(e)))
     };
     let program = own_program().map_err(|e| system("read Purlin's own executable", &e))?;
-    let (manifest, files) = stage::stage(context, Path::new(input), &apps)?;
+    let (manifest, mut files) = stage::stage(context, Path::new(input), &apps)?;
+    images::add(&manifest.otp, &mut files);
     let bytes = pack(program, &manifest, files);
     // A program that runs goes on with the old file.
     let folder = match out.parent() {
