@@ -539,6 +539,23 @@ impl Port {
         }
     }
 
+    /// Writes what is queued, until then at most. Whether something is left.
+    fn write_out_at_halt(&self, until: Option<Instant>) -> bool {
+        let mut core = self.lock();
+        loop {
+            let c = &mut *core;
+            let Some(d) = &mut c.driver else { return false };
+            d.write_out(&mut c.base, until);
+            if d.queued() > 0 {
+                return true;
+            }
+            if c.base.backlog.is_none() {
+                return false;
+            }
+            self.pump(&mut core, Pump::Turn);
+        }
+    }
+
     /// A timer of the driver has fired.
     fn timeout(&self, token: u32) {
         self.with(Work::Event, |d, b| {
@@ -954,19 +971,25 @@ pub fn try_info(port: &Port) -> Option<Info> {
 
 /// The runtime halts: everything that ports have queued is written, as far as that can be done in time.
 pub(crate) fn flush_all_at_halt(limit: Option<Duration>) {
-    let until = limit.map(|l| Instant::now() + l);
-    for id in all() {
-        let Some(p) = find(id) else { continue };
+    let now = Instant::now();
+    let ports: Vec<Arc<Port>> = all().into_iter().filter_map(find).collect();
+    // What can be written at once is, wherever it comes from, before anything is waited for.
+    let left = |p: &&Arc<Port>| p.write_out_at_halt(Some(now));
+    let slow: Vec<&Arc<Port>> = ports.iter().filter(left).collect();
+    if slow.is_empty() {
+        return;
+    }
+    // As on stock the other sockets are closed first: who doesn't read may be this very runtime.
+    for p in &ports {
         let mut core = p.lock();
-        loop {
-            let c = &mut *core;
-            let Some(d) = &mut c.driver else { break };
-            d.write_out(&mut c.base, until);
-            if d.queued() > 0 || c.base.backlog.is_none() {
-                break;
-            }
-            p.pump(&mut core, Pump::Turn);
+        let is_socket = core.driver.as_ref().is_some_and(|d| d.socket().is_some());
+        if is_socket && !core.has_output() {
+            p.terminate(&mut core);
         }
+    }
+    let until = limit.map(|l| now + l);
+    for p in slow {
+        p.write_out_at_halt(until);
     }
 }
 

@@ -144,7 +144,37 @@ pub struct Decoder<'b, 'o> {
     local: Option<(usize, u32)>,
     /// The definition of the last record.
     definition: Option<Term>,
+    /// How many atoms were looked up, and the last of them where they are many.
+    looked_up: u32,
+    recent: Option<Box<Recent>>,
 }
+
+/// Atoms that were looked up lately, by their names: large terms have the same few over and over.
+struct Recent([(ShortName, Term); RECENT]);
+
+const RECENT: usize = 32;
+/// Terms with fewer atoms remember none.
+const MANY_ATOMS: u32 = 16;
+
+/// A name of up to 16 bytes, and how many it has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ShortName(u128, usize);
+
+impl ShortName {
+    #[inline]
+    fn of(name: &[u8]) -> Option<ShortName> {
+        let mut bytes = [0; 16];
+        bytes.get_mut(..name.len())?.copy_from_slice(name);
+        Some(ShortName(u128::from_le_bytes(bytes), name.len()))
+    }
+    fn place(self) -> usize {
+        let mixed = (self.0 as u64 ^ (self.0 >> 64) as u64 ^ self.1 as u64)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 59) as usize
+    }
+}
+
+const _: () = assert!(RECENT == 1 << (64 - 59));
 
 /// Most bytes that are checked to be a term before an atom is made that wasn't there: atoms are for ever.
 const CHECKED_BYTES: usize = 1 << 20;
@@ -260,6 +290,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
             unchecked: Some(at),
             local: None,
             definition: None,
+            looked_up: 0,
+            recent: None,
         }
     }
     /// Steps over the head of a term that was encoded for this runtime only, if it is one.
@@ -320,6 +352,20 @@ impl<'b, 'o> Decoder<'b, 'o> {
         let safe = self.safe;
         self.take(len)?;
         let b = &self.bytes[self.at - len..self.at];
+        // Bytes of ASCII mean the same by each tag.
+        let short = match &self.recent {
+            Some(recent) if !latin1 || b.is_ascii() => {
+                let short = ShortName::of(b);
+                if let Some(short) = short
+                    && let (known, t) = recent.0[short.place()]
+                    && known == short
+                {
+                    return Ok(t);
+                }
+                short
+            }
+            _ => None,
+        };
         let owned;
         let name = if latin1 && !b.is_ascii() {
             owned = b.iter().map(|&c| c as char).collect::<String>();
@@ -331,6 +377,15 @@ impl<'b, 'o> Decoder<'b, 'o> {
             return atom::existing(name).ok_or(DecodeError::Unsafe);
         }
         if let Some(known) = atom::existing(name) {
+            if let (Some(recent), Some(short)) = (&mut self.recent, short) {
+                recent.0[short.place()] = (short, known);
+            }
+            self.looked_up = self.looked_up.saturating_add(1);
+            if self.looked_up == MANY_ATOMS {
+                // No name is that long.
+                let none = (ShortName(0, usize::MAX), known);
+                self.recent = Some(Box::new(Recent([none; RECENT])));
+            }
             return Ok(known);
         }
         if let Some(start) = self.unchecked

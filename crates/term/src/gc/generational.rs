@@ -361,6 +361,7 @@ unsafe fn copy_young(
     let size = heap.block_words();
     let part = young_part(heap.old_words(), heap.serves, is_crowded());
     let stays = size > STAY_ABOVE && may_stay_large(size, is_crowded());
+    let kept = kept_words(heap.serves, is_crowded());
     heap.grow_next = false;
     heap.shrink_next &= want < size / 4;
     if want > size {
@@ -380,12 +381,15 @@ unsafe fn copy_young(
         }
     } else if size > LARGE_WORDS && want < size / 4 && room == 0 && !stays {
         // A small new generation in front of a large old one would be collected too often.
-        let target = heap_size_for((3 * want).max(part).max(heap.min_heap_words));
+        let least = part.max(kept).max(heap.min_heap_words);
+        let target = heap_size_for((3 * want).max(least));
         if target < size {
             moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
         }
     } else {
-        heap.grow_next = want > size / 4 * 3;
+        let too_soon = matches!(kind, Kind::Minor) && kept > 0;
+        heap.grow_next =
+            want > size / 4 * 3 || too_soon && is_filled_too_soon(size, young, heap.used_words());
     }
     moved
 }
@@ -442,7 +446,8 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     let later = !heap.shrink_next && may_stay_large(size, is_crowded());
     heap.shrink_next = shrink && later && size <= LARGE_WORDS;
     if shrink && !later {
-        let target = heap_size_for((2 * want).max(heap.min_heap_words));
+        let kept = kept_words(heap.serves, is_crowded());
+        let target = heap_size_for((2 * want).max(kept).max(heap.min_heap_words));
         if target < size {
             moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
         }

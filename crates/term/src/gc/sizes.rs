@@ -101,6 +101,21 @@ pub(super) fn may_stay_large(size: usize, crowded: bool) -> bool {
     size <= LARGE_WORDS || (size <= STAY_WORDS && !crowded)
 }
 
+/// Words of the block that a heap keeps which was larger and turns out to be largely empty: a young block of a process that computes is
+/// filled again at once, and of what is made most is garbage by then. In a small one more is found alive, and copied, each time.
+const KEPT_WORDS: usize = 1 << 15;
+
+/// Words that a block keeps which is made smaller while its process runs. One that serves others, or is one of a crowd, keeps none.
+pub(super) fn kept_words(serves: bool, crowded: bool) -> usize {
+    if serves || crowded { 0 } else { KEPT_WORDS }
+}
+
+/// Whether a young block of so many words is to be larger the next time, of whose `fresh` words so many have survived: a third lives only
+/// where a block is filled too soon.
+pub(super) fn is_filled_too_soon(size: usize, fresh: usize, survived: usize) -> bool {
+    size < KEPT_WORDS && fresh > size / 2 && survived > fresh / 3
+}
+
 /// Before a heap gets more room than so many words at once it gets [`STEP`]: it may have to wait for its turn soon, with all
 /// others that have just been woken.
 pub(super) const STEP_ABOVE: usize = 1 << 14;
@@ -312,6 +327,13 @@ mod tests {
         assert_eq!(young_part(large, false, true), 1 << 19);
         assert_eq!(young_part(large, true, false), MOST_YOUNG_WORDS);
         assert_eq!(young_part(2 * large, true, false), MOST_YOUNG_WORDS / 2);
+        assert_eq!(kept_words(false, false), KEPT_WORDS);
+        assert_eq!((kept_words(true, false), kept_words(false, true)), (0, 0));
+        assert!(is_filled_too_soon(4185, 4000, 1400) && !is_filled_too_soon(4185, 4000, 1300));
+        assert!(
+            !is_filled_too_soon(4185, 2000, 2000)
+                && !is_filled_too_soon(KEPT_WORDS, 30_000, 30_000)
+        );
         assert!(may_stay_large(LARGE_WORDS, true) && may_stay_large(STAY_WORDS, false));
         assert!(!may_stay_large(STAY_WORDS, true) && !may_stay_large(STAY_WORDS + 1, false));
     }
