@@ -131,6 +131,8 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
 pub(crate) fn go(r: Request) {
     debug_assert!(purlin_kernel::os::single::started() == r.started);
     report::set_libraries(&r.libraries);
+    // What is shared was found by where it lies, and what is copied costs reductions, in which virtual time is counted.
+    purlin_kernel::signal::share::set_threshold(usize::MAX);
     match r.asked {
         Asked::Search(s) => fork::search(&s),
         Asked::Replay(p) => fork::replay(p),
