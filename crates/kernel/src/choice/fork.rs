@@ -7,7 +7,7 @@
 
 use super::given::{Given, Step};
 use super::plan::{self, Plan, Schedule, Shrink, Strategy};
-use super::told::{Failed, account, lines, tell};
+use super::told::{Failed, Failure, account, lines, tell};
 use super::{Kind, Op, Run, ops::Touch, profile, run, sampled, set_deviations, steps, story};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -37,8 +37,16 @@ pub struct Search {
     pub to: Option<PathBuf>,
     /// The result as JSON on standard output.
     pub json: bool,
-    /// Fails where a run is not decided by its seed.
+    /// Fails where anything that the program does is not decided by the seed.
     pub strict: bool,
+    /// Goes on after a schedule that fails, for those that fail in another way.
+    pub keep_going: bool,
+    /// Messages may be held back: see [`back`](super::back).
+    pub any: bool,
+    /// A schedule that is tried first.
+    pub first: Schedule,
+    /// Schedules deviate from the first operation of this function on: module, function, arity.
+    pub from: Option<(String, String, u32)>,
     /// The command line, for the file.
     pub command: Vec<String>,
     /// The release of OTP, for the file.
@@ -84,6 +92,8 @@ struct Trunk {
 /// Runs, and time, for cutting a schedule down.
 const MOST_FORKS: usize = 400;
 const MOST_CUT: Duration = Duration::from_secs(20);
+/// Ways to fail that are told of one search.
+const MOST_WAYS: usize = 20;
 
 static ROLE: Mutex<Role> = Mutex::new(Role::Root);
 
@@ -102,14 +112,15 @@ impl Outcome {
     fn text(&self) -> String {
         match self {
             Outcome::Ended(r) => format!(
-                "ended {} {} {} {} {} {} {}",
+                "ended {} {} {} {} {} {} {} {}",
                 r.status,
                 u8::from(r.deadlock),
                 r.hash,
                 r.ops,
                 r.took,
                 r.taken,
-                r.outside.map(|n| n.to_string()).join(",")
+                r.outside.map(|n| n.to_string()).join(","),
+                r.said
             ),
             Outcome::Died(s) => format!("died {s}"),
         }
@@ -128,6 +139,7 @@ impl Outcome {
                     let mut all = w.next()?.split(',').map(|n| n.parse().unwrap_or(0));
                     std::array::from_fn(|_| all.next().unwrap_or(0))
                 },
+                said: w.next()?.parse().ok()?,
             })),
             "died" => Some(Outcome::Died(w.next()?.parse().ok()?)),
             _ => None,
@@ -239,10 +251,30 @@ impl Child {
         (code_of(status), text_of(&self.report), String::new())
     }
     fn outcome(self) -> Outcome {
-        let (code, report, _) = self.wait();
+        let (code, report, output) = self.wait();
         let first = report.lines().next().and_then(Outcome::of);
-        first.unwrap_or(Outcome::Died(code))
+        let mut o = first.unwrap_or(Outcome::Died(code));
+        if o.fails()
+            && let Outcome::Ended(r) = &mut o
+        {
+            r.said = said(&output);
+        }
+        o
     }
+}
+
+/// A sum of text, the same for texts that differ in numbers only: pids, references, times.
+fn said(text: &str) -> u64 {
+    let mut last = ' ';
+    let mut plain = String::new();
+    for c in text.chars() {
+        let c = if c.is_ascii_digit() { '0' } else { c };
+        if c != '0' || last != '0' {
+            plain.push(c);
+        }
+        last = c;
+    }
+    super::told::sum(&plain)
 }
 
 fn role() -> std::sync::MutexGuard<'static, Role> {
@@ -289,7 +321,7 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                 let t = o.touch;
                 let _ = writeln!(
                     text,
-                    "{} {} {} {} {} {} {} {} {} {} {}",
+                    "{} {} {} {} {} {} {} {} {} {} {} {}",
                     o.path,
                     o.op,
                     t.native,
@@ -300,7 +332,8 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                     u8::from(o.code),
                     o.others,
                     o.at,
-                    o.due
+                    o.due,
+                    u8::from(o.begun)
                 );
             }
             write_all(to, &text);
@@ -429,6 +462,9 @@ pub fn search(s: &Search) {
             Err(to) => {
                 *role() = Role::Base(to);
                 super::set_profile();
+                if let Some(from) = &s.from {
+                    super::set_from(from);
+                }
                 return;
             }
         }
@@ -475,17 +511,32 @@ pub fn search(s: &Search) {
             given,
             seconds,
         };
-        let Some((run, story, output)) = once(&failed.schedule, seconds) else {
-            return;
-        };
-        return tell(s, &tried, began, failed, run, &story, &output, None);
+        let Some(failure) = told(failed) else { return };
+        return tell(s, &tried, began, vec![failure], decided);
+    }
+    if let Some((m, f, a)) = &s.from
+        && !ops.iter().any(|o| o.begun)
+    {
+        say(&format!(
+            "purlin: schedules: the program does not call {m}:{f}/{a} before a visible operation\n"
+        ));
+        exit(2)
     }
     let base_ops = (base.hash, base.ops);
     let outside = base.outside;
-    let mut plan = Plan::new(&ops, s.strategy, s.stall, s.seed);
+    let mut plan = Plan::new(&ops, s.strategy, s.stall, s.any, s.seed);
+    if !s.first.is_empty() {
+        let mut first = s.first.clone();
+        plan.sort(&mut first);
+        plan.begin_with(first);
+    }
     let places = plan.places();
-    let mut found: Option<(Schedule, Run)> = None;
-    while tried.schedules < s.schedules && s.time.is_none_or(|t| began.elapsed() < t) {
+    let mut found: Vec<(Schedule, Run)> = Vec::new();
+    let mut ways = HashSet::new();
+    while tried.schedules < s.schedules
+        && (found.is_empty() || s.keep_going)
+        && s.time.is_none_or(|t| began.elapsed() < t)
+    {
         let batch = plan.batch(s.schedules - tried.schedules);
         if batch.is_empty() {
             break;
@@ -495,32 +546,29 @@ pub fn search(s: &Search) {
         };
         for (schedule, o) in batch.into_iter().zip(outcomes) {
             let Some(o) = o else { continue };
-            if found.is_some() {
-                continue;
+            if !found.is_empty() && !s.keep_going {
+                break;
             }
             tried.schedules += 1;
-            match &o {
+            let fails = o.fails();
+            let run = match o {
                 Outcome::Ended(r) => {
                     tried.hashes.insert(r.hash);
                     tried.took += r.took;
-                    if o.fails() {
-                        found = Some((schedule, r.clone()));
-                    }
+                    r
                 }
-                Outcome::Died(status) => {
-                    let r = Run {
-                        status: *status,
-                        ..Run::default()
-                    };
-                    found = Some((schedule, r));
-                }
+                Outcome::Died(status) => Run {
+                    status,
+                    ..Run::default()
+                },
+            };
+            let way = (run.status, run.deadlock, run.said);
+            if fails && found.len() < MOST_WAYS && ways.insert(way) {
+                found.push((schedule, run));
             }
         }
-        if found.is_some() {
-            break;
-        }
     }
-    let Some((schedule, run)) = found else {
+    if found.is_empty() {
         let text = format!(
             "{} schedules ({} distinct), {:.1} s, {:.1} s of virtual time: none failed\n{} operations of the base, {} at which schedules deviate, {} of them race\n{}",
             tried.schedules,
@@ -544,22 +592,49 @@ pub fn search(s: &Search) {
             )),
             false => print(&text),
         }
-        exit(0)
-    };
-    let mut schedule = schedule;
+        exit(strictly(s, 0, &outside))
+    }
+    let mut failures: Vec<Failure> = Vec::new();
+    for (schedule, run) in found {
+        let Some(schedule_cut) = cut(s, &plan, schedule.clone(), seconds) else {
+            return;
+        };
+        if failures.iter().any(|f| f.failed.schedule == schedule_cut.0) {
+            continue;
+        }
+        let failed = Failed {
+            schedule: schedule_cut.0,
+            before: schedule_cut.1,
+            run,
+            given: given.clone(),
+            seconds,
+        };
+        let Some(failure) = told(failed) else { return };
+        failures.push(failure);
+    }
+    tell(s, &tried, began, failures, decided);
+}
+
+/// The status of a search that has found out `status`, where the program did that outside.
+pub(super) fn strictly(s: &Search, status: i32, outside: &[u32]) -> i32 {
+    if s.strict && outside.iter().any(|n| *n > 0) {
+        say("purlin: schedules: --strict: the seed does not decide all that the program does\n");
+        return 5;
+    }
+    status
+}
+
+/// A schedule that fails, cut down, and how many deviations there were before. None: this process is a run of one.
+fn cut(s: &Search, plan: &Plan, mut schedule: Schedule, seconds: u32) -> Option<(Schedule, usize)> {
     if let [d] = &schedule[..]
         && matches!(d.kind, Kind::Sample(..))
     {
         // The order that was drawn becomes deviations, each of which may go.
-        let Some((_, story, _)) = once(&schedule, seconds) else {
-            return;
-        };
+        let (_, story, _) = once(&schedule, seconds)?;
         let repeated = plan.repeats(&order_in(&story));
         if !repeated.is_empty() {
             let all = [repeated];
-            let Some(outcomes) = trunk(&all, s.jobs, seconds) else {
-                return;
-            };
+            let outcomes = trunk(&all, s.jobs, seconds)?;
             let fails = |o: &Option<Outcome>| o.as_ref().is_some_and(Outcome::fails);
             if outcomes.iter().all(fails) {
                 [schedule] = all;
@@ -569,37 +644,32 @@ pub fn search(s: &Search) {
     let before = schedule.len();
     let mut shrink = Shrink::new(schedule);
     let mut forks = 0;
-    let cut = Instant::now();
+    let began = Instant::now();
     for _ in 0..60 {
         let candidates = shrink.candidates();
-        if candidates.is_empty() || forks > MOST_FORKS || cut.elapsed() > MOST_CUT {
+        if candidates.is_empty() || forks > MOST_FORKS || began.elapsed() > MOST_CUT {
             break;
         }
         forks += candidates.len();
-        let Some(outcomes) = trunk(&candidates, s.jobs, seconds) else {
-            return;
-        };
+        let outcomes = trunk(&candidates, s.jobs, seconds)?;
         let fails: Vec<bool> = outcomes
             .iter()
             .map(|o| o.as_ref().is_some_and(|o| o.fails()))
             .collect();
         shrink.tell(candidates, &fails);
     }
-    let failed = Failed {
-        schedule: shrink.best().clone(),
-        before,
+    Some((shrink.best().clone(), before))
+}
+
+/// What is told of a schedule that fails. None: this process is its run.
+fn told(failed: Failed) -> Option<Failure> {
+    let (run, story, output) = once(&failed.schedule, failed.seconds)?;
+    Some(Failure {
+        failed,
         run,
-        given,
-        seconds,
-    };
-    let Some((run, story, output)) = once(&failed.schedule, seconds) else {
-        return;
-    };
-    let margin = failed.schedule.iter().find_map(|d| match d.kind {
-        Kind::Stall(ns) => Some(ns),
-        _ => None,
-    });
-    tell(s, &tried, began, failed, run, &story, &output, margin);
+        story,
+        output,
+    })
 }
 
 fn base_seconds(began: Instant) -> f64 {
@@ -622,6 +692,7 @@ fn op_of(line: &str) -> Option<Op> {
         others: w.next()?.parse().ok()?,
         at: w.next()?.parse().ok()?,
         due: w.next()?.parse().ok()?,
+        begun: w.next()? == "1",
     })
 }
 
@@ -739,6 +810,7 @@ mod tests {
             took: -1,
             taken: 3,
             outside: [1, 0, 2, 3],
+            said: 8,
         });
         let back = Outcome::of(&o.text()).map(|o| o.text());
         assert_eq!(back, Some(o.text()));

@@ -107,6 +107,20 @@ pub(super) fn outside(native: u16) -> Option<usize> {
     }
 }
 
+/// Whether an operation sends a message, to whom it touches.
+pub(super) fn sends(native: u16) -> bool {
+    matches!(native, 0..=2)
+}
+
+/// Whether an operation sends a signal to a process that its touch does not name.
+pub(super) fn signals_unnamed(native: u16) -> bool {
+    let name = row(native).map(|(m, f, _)| (m, f));
+    matches!(
+        name,
+        Some(("erlang", "demonitor" | "unalias") | ("ets", "give_away"))
+    )
+}
+
 /// A native: module, function, arity, what it touches, whether it changes that.
 struct Native(&'static str, &'static str, u32, Of, bool);
 
@@ -308,6 +322,14 @@ impl What {
             }
         }
     }
+    /// Whether it sends x1 to x0.
+    pub fn sends(&self) -> bool {
+        match self {
+            What::Send => true,
+            What::Native(i) => sends(*i as u16 + 1),
+            What::Receive => false,
+        }
+    }
     /// What it touches, by its arguments in x.
     pub(super) fn touch(&self, cx: &mut Cx) -> Touch {
         let i = match *self {
@@ -348,5 +370,21 @@ impl What {
             key,
             changes: n.4,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_send() {
+        let all: Vec<_> = (1..=NATIVES.len() as u16).filter(|n| sends(*n)).collect();
+        assert!(
+            all.iter()
+                .all(|n| matches!(row(*n), Some(("erlang", "send", _))))
+        );
+        let named = NATIVES.iter().filter(|n| (n.0, n.1) == ("erlang", "send"));
+        assert_eq!(all.len(), named.count());
     }
 }
