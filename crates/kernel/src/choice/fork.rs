@@ -17,6 +17,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// What is asked for.
@@ -179,6 +180,11 @@ fn fork(seconds: u32) -> Result<Child, OwnedFd> {
                 libc::dup2(output.as_raw_fd(), 2);
                 // A run that doesn't end is ended.
                 libc::signal(libc::SIGALRM, libc::SIG_DFL);
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                libc::signal(libc::SIGTERM, libc::SIG_DFL);
+                // Nor does one go on that nobody waits for any more.
+                #[cfg(target_os = "linux")]
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 libc::alarm(seconds);
             }
             crate::poll::after_fork();
@@ -363,14 +369,47 @@ pub(super) fn ended(status: i32, deadlock: bool) {
     }
 }
 
+/// Schedules that were tried so far.
+static SO_FAR: AtomicUsize = AtomicUsize::new(0);
+
+/// The search is stopped: says so and ends. Calls nothing that a handler may not.
+extern "C" fn stopped(signal: i32) {
+    let mut digits = [0; 20];
+    let (mut n, mut at) = (SO_FAR.load(Ordering::Relaxed), digits.len());
+    while at > 0 && (n > 0 || at == digits.len()) {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+    }
+    let parts: [&[u8]; 3] = [
+        b"purlin: schedules: stopped after ",
+        &digits[at..],
+        b" schedules; none had failed\n",
+    ];
+    for p in parts {
+        // SAFETY: bytes that are there.
+        unsafe { libc::write(2, p.as_ptr().cast(), p.len()) };
+    }
+    // SAFETY: no return.
+    unsafe { libc::_exit(128 + signal) }
+}
+
+/// Seconds that a run of the base has at most.
+const MOST_BASE: u32 = 600;
+
 /// One run of the base that ends; the modules that it loads are prepared for those that follow. False: this process is that run.
-fn discover() -> bool {
+fn discover(seconds: u32) -> bool {
     let Some(notes) = memory_file() else {
         cannot("make a file in memory");
     };
-    match fork(600) {
+    match fork(seconds) {
         Ok(c) => {
-            c.wait();
+            if c.wait().0 == -libc::SIGALRM {
+                say(&format!(
+                    "purlin: schedules: the program as it is does not end within {seconds} s\n"
+                ));
+                exit(1)
+            }
             super::modules::make(notes);
             true
         }
@@ -398,7 +437,7 @@ fn no_input() {
 /// as recorded, 4 where it went another way.
 pub fn replay(p: Replay) {
     no_input();
-    if !discover() {
+    if !discover(MOST_BASE) {
         return;
     }
     super::lay_down(&p.given);
@@ -451,13 +490,21 @@ pub(super) struct Tried {
 /// status: 0 where none failed, 1 where one has, 5 where a run is not decided by its seed and that was asked for.
 pub fn search(s: &Search) {
     no_input();
-    if !discover() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: a handler that keeps to what handlers may do.
+        unsafe { libc::signal(signal, stopped as extern "C" fn(i32) as libc::sighandler_t) };
+    }
+    // Time that a search has at most is time that the base has.
+    let most = s.time.map_or(MOST_BASE, |t| {
+        (t.as_secs_f64().ceil() as u32).clamp(1, MOST_BASE)
+    });
+    if !discover(most) {
         return;
     }
     let began = Instant::now();
     let mut bases = Vec::new();
     for i in 0..2 {
-        match fork(600) {
+        match fork(most) {
             Ok(c) => bases.push(c.wait()),
             Err(to) => {
                 *role() = Role::Base(to);
@@ -550,6 +597,7 @@ pub fn search(s: &Search) {
                 break;
             }
             tried.schedules += 1;
+            SO_FAR.store(tried.schedules, Ordering::Relaxed);
             let fails = o.fails();
             let run = match o {
                 Outcome::Ended(r) => {
@@ -567,6 +615,10 @@ pub fn search(s: &Search) {
                 found.push((schedule, run));
             }
         }
+    }
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: a plain call. What was found is cut down; who stops that now knows it.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     if found.is_empty() {
         let text = format!(

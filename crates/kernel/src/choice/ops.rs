@@ -101,7 +101,7 @@ pub(super) fn outside(native: u16) -> Option<usize> {
     let n = NATIVES.get(usize::from(native).checked_sub(1)?)?;
     match (n.0, n.1) {
         ("prim_file", _) => Some(0),
-        ("erlang", "open_port") => Some(1),
+        ("erlang" | "erts_internal", "open_port") => Some(1),
         ("prim_socket" | "prim_net", _) => Some(2),
         _ => None,
     }
@@ -260,6 +260,15 @@ const NATIVES: &[Native] = {
         Native("erlang", "spawn_request", 5, All, false),
         Native("erlang", "alias", 1, All, false),
         Native("erlang", "process_flag", 3, Process, true),
+        Native("erts_internal", "open_port", 2, All, false),
+        Native("erts_internal", "port_command", 3, Cell, true),
+        Native("erts_internal", "port_control", 3, Cell, true),
+        Native("erts_internal", "port_close", 1, Cell, true),
+        Native("erts_internal", "port_connect", 2, Cell, true),
+        Native("erts_internal", "group_leader", 2, Process, true),
+        Native("erts_internal", "group_leader", 3, Process, true),
+        Native("erts_internal", "suspend_process", 2, Process, true),
+        Native("erts_internal", "process_flag", 3, Process, true),
     ]
 };
 

@@ -66,9 +66,7 @@ fn relevant(story: &str) -> Vec<Vec<&str>> {
     let stopped: Vec<usize> = (0..all.len()).filter(|&i| !all[i][6].is_empty()).collect();
     let Some(&first) = stopped.first() else {
         // The base has failed: what the program did last tells more than what its runner did behind it.
-        let own = |f: &Vec<&str>| !f[5].is_empty();
-        let any = all.iter().any(own);
-        let told = all.into_iter().filter(|f| !any || own(f));
+        let told = all.into_iter().filter(|f| !f[5].is_empty());
         let mut last: Vec<Vec<&str>> = told.rev().take(30).collect();
         last.reverse();
         return last;
@@ -231,6 +229,7 @@ impl Failure {
         let ended = match run.status {
             n if n == -libc::SIGALRM => format!("did not end within {} s", failed.seconds),
             n if n < 0 => format!("was ended by signal {}", -n),
+            _ if run.deadlock => "ended in a deadlock".into(),
             n => format!("failed with status {n}"),
         };
         match failed.schedule.is_empty() {

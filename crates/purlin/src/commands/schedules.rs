@@ -269,12 +269,13 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
 
 fn read(file: &OsStr) -> Result<Recorded, Failure> {
     let name = file.to_string_lossy();
-    let text = std::fs::read_to_string(file).map_err(|e| {
+    let bytes = std::fs::read(file).map_err(|e| {
         Failure::new(
             NO_INPUT,
             format!("purlin: cannot read {name}: {}", reason(&e)),
         )
     })?;
+    let text = String::from_utf8_lossy(&bytes);
     purlin_runtime::schedules::read(&text).ok_or_else(|| {
         Failure::new(
             NO_INPUT,
