@@ -128,6 +128,7 @@ impl Engine for Chosen {
             let asks = table[number];
             // A native on a dirty thread was asked about before it went there.
             if asks != Asks::No
+                && !cx.dirty
                 && let Some((what, back, live)) = asked(cx, asks, pc)
             {
                 // The registers below that hold the time mean nothing in a receive.
@@ -140,6 +141,9 @@ impl Engine for Chosen {
                         cx.x[..live].fill(time);
                     }
                     return stops(cx, back, live);
+                }
+                if what.sends() {
+                    choice::back::takes(cx);
                 }
             }
             if asks == Asks::Library && !instr::Nif::at(pc).slot().get().is_null() {

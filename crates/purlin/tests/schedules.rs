@@ -179,6 +179,190 @@ fn a_name_whose_holder_ends() {
     none("name_right");
 }
 
+/// A message that is held back arrives after that of another process; those of one sender stay in order, and come before its end.
+#[test]
+fn a_message_that_arrives_late() {
+    let any = ["--delivery", "any", "--seed", "1", "--seeds", "300"];
+    let file = File::new("order");
+    let search = |program: &str, options: &[&str]| {
+        let mut args = vec!["schedules", "--to", file.path()];
+        args.extend(options);
+        args.extend(["--", "run", program]);
+        run(&args)
+    };
+    let o = search("order_race.erl", &any);
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(1), "{t}");
+    assert!(
+        t.contains("is held back until another has sent there"),
+        "{t}"
+    );
+    for _ in 0..2 {
+        let o = run(&["replay", file.path()]);
+        assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+        assert!(text(&o).contains("as recorded"), "{}", text(&o));
+    }
+    let o = search("order_right.erl", &any);
+    assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+    let o = search("order_race.erl", &any[2..]);
+    assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+}
+
+/// Whoever asks again and again for what a stopped process is to do does not keep it from going on.
+#[test]
+fn a_lock_that_is_asked_for_again_and_again() {
+    none("spin_right");
+}
+
+/// Failures of two kinds, each with a file; a search that begins with one of them finds it at once, with the command of its file.
+#[test]
+fn a_search_goes_on_after_a_failure() {
+    let file = File::new("two");
+    let o = run(&[
+        "schedules",
+        "--keep-going",
+        "--seed",
+        "1",
+        "--seeds",
+        "120",
+        "--to",
+        file.path(),
+        "--",
+        "run",
+        "two_race.erl",
+    ]);
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(1), "{t}");
+    assert!(t.contains("failed in 2 ways"), "{t}");
+    assert!(
+        t.contains("failed with status 3") && t.contains("failed with status 4"),
+        "{t}"
+    );
+    let second = file.path().replace(".psch", "-2.psch");
+    for f in [file.path(), &second] {
+        let o = run(&["replay", f]);
+        assert!(text(&o).contains("as recorded"), "{}", text(&o));
+    }
+    let again = File::new("again");
+    let o = run(&[
+        "schedules",
+        "--from",
+        &second,
+        "--seed",
+        "2",
+        "--to",
+        again.path(),
+    ]);
+    let _ = std::fs::remove_file(&second);
+    assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+    assert!(
+        text(&o).starts_with("2 schedules (2 distinct)"),
+        "{}",
+        text(&o)
+    );
+    let o = run(&["schedules", "show", again.path(), "--json"]);
+    assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+    let json = text(&o);
+    assert!(
+        json.starts_with("{\"command\":[\"run\",\"two_race.erl\"],"),
+        "{json}"
+    );
+    assert!(json.contains("\"place\":\"two_race.erl:"), "{json}");
+}
+
+/// `--from M:F/A`: what comes before is left alone.
+#[test]
+fn a_search_begins_at_a_function() {
+    for (from, status) in [("lost_race:main/0", 1), ("lost_race:nowhere/0", 2)] {
+        let file = File::new("from");
+        let o = run(&[
+            "schedules",
+            "--from",
+            from,
+            "--seed",
+            "1",
+            "--to",
+            file.path(),
+            "--",
+            "run",
+            "lost_race.erl",
+        ]);
+        assert_eq!(o.status.code(), Some(status), "{}", text(&o));
+    }
+}
+
+/// Files that the program itself reads are no matter of the seed; those of which its code is loaded are not counted.
+#[test]
+fn strictly_under_control() {
+    let strict = |expression: &str| {
+        run(&[
+            "schedules",
+            "--strict",
+            "--seed",
+            "1",
+            "--strategy",
+            "none",
+            "--",
+            "erl",
+            "-noshell",
+            "-eval",
+            expression,
+        ])
+    };
+    let o = strict("io:format(\"~p~n\", [lists:sum([1, 2])]), halt(0).");
+    assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+}
+
+/// The story at the end of the documentation is what the tool prints, numbers and blanks aside: they differ between releases.
+#[test]
+fn the_documentation_shows_what_is_printed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let doc = std::fs::read_to_string(root.join("docs/schedules.md")).expect("reads");
+    let test = std::fs::read_to_string(programs().join("pool_test.exs")).expect("reads");
+    assert!(
+        doc.contains(&format!("```elixir\n{test}```")),
+        "the test of the documentation is not pool_test.exs"
+    );
+    if Command::new("elixir").arg("--version").output().is_err() {
+        println!("skipped: no elixir");
+        return;
+    }
+    let plain = |l: &str| {
+        let mut t = String::new();
+        for c in l.trim().chars() {
+            let c = if c.is_ascii_digit() { '0' } else { c };
+            if !(matches!(c, '0' | ' ' | '.') && t.ends_with(c)) {
+                t.push(c);
+            }
+        }
+        t
+    };
+    let told = |text: &str| -> Vec<String> {
+        let told = text.lines().filter(|l| {
+            l.contains("pool_test.exs:6 ") || l.contains("stops before") || l.contains("Shrunk")
+        });
+        told.map(plain).collect()
+    };
+    let story = doc
+        .split("## Its story")
+        .nth(1)
+        .expect("a story at the end");
+    let o = run(&[
+        "schedules",
+        "--seed",
+        "1",
+        "--to",
+        "/dev/null",
+        "--",
+        "run",
+        "pool_test.exs",
+    ]);
+    let shown = told(story);
+    assert!(shown.len() >= 5, "{shown:?}");
+    let printed = text(&o).replace("/dev/null", "purlin-schedule-1.psch");
+    assert_eq!(shown, told(&printed), "{printed}");
+}
+
 /// What a sampler has found is cut down to deviations, and repeated from these.
 #[test]
 fn each_strategy_finds_a_lost_update() {

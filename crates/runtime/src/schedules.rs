@@ -4,7 +4,8 @@ use crate::options::EmulatorOptions;
 use purlin_kernel::choice::deviation::Numbers;
 use purlin_kernel::choice::fork::{self, Replay, Search};
 use purlin_kernel::choice::plan::Strategy;
-pub use purlin_kernel::choice::told::{Recorded, read, told};
+use purlin_kernel::choice::told::deviation;
+pub use purlin_kernel::choice::told::{Recorded, deviation_text, read, told};
 use purlin_kernel::choice::{self, Sampling, report};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -58,6 +59,15 @@ pub fn is_strategy(word: &str) -> bool {
     strategy(word).is_some()
 }
 
+/// The function of a text `Module:Function/Arity`. None: it is no such text.
+pub fn function(text: &str) -> Option<(String, String, u32)> {
+    let (name, arity) = text.rsplit_once('/')?;
+    let (module, function) = name.rsplit_once(':')?;
+    let arity = arity.parse().ok().filter(|n| *n < 256)?;
+    let named = !module.is_empty() && !function.is_empty();
+    named.then(|| (module.to_owned(), function.to_owned(), arity))
+}
+
 /// Reads what is asked for, and puts the mode on. Called before anything else of the runtime.
 pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
     let text = std::env::var(VARIABLE).ok()?;
@@ -74,6 +84,10 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
         to: None,
         json: false,
         strict: false,
+        keep_going: false,
+        any: false,
+        first: Vec::new(),
+        from: None,
         command: Vec::new(),
         release: o.otp.release,
     };
@@ -93,6 +107,10 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             "to" => search.to = Some(PathBuf::from(value)),
             "json" => search.json = true,
             "strict" => search.strict = true,
+            "keep-going" => search.keep_going = true,
+            "delivery" => search.any = value == "any",
+            "from" => search.from = function(value),
+            "first" => search.first.extend(deviation(value)),
             "argument" => search.command.push(value.to_owned()),
             "library" => libraries.push(PathBuf::from(value)),
             "steps" => steps = true,
@@ -131,6 +149,8 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
 pub(crate) fn go(r: Request) {
     debug_assert!(purlin_kernel::os::single::started() == r.started);
     report::set_libraries(&r.libraries);
+    // What is shared was found by where it lies, and what is copied costs reductions, in which virtual time is counted.
+    purlin_kernel::signal::share::set_threshold(usize::MAX);
     match r.asked {
         Asked::Search(s) => fork::search(&s),
         Asked::Replay(p) => fork::replay(p),

@@ -14,6 +14,8 @@ pub enum Kind {
     After(u64, u32),
     /// From here on a sampler decides whose turn it is, with numbers from that seed.
     Sample(Sampling, u64),
+    /// The message that it sends there is held back: see [`back`](super::back).
+    Back,
 }
 
 /// How whose turn it is is drawn: see [`sample`].
@@ -60,6 +62,7 @@ impl Kind {
     pub fn text(self) -> String {
         match self {
             Kind::Last => "stop".into(),
+            Kind::Back => "back".into(),
             Kind::Stall(ns) => format!("stall {ns}"),
             Kind::After(path, op) => format!("after {path} {op}"),
             Kind::Sample(s, seed) => format!("sample {} {seed}", s.name()),
@@ -70,6 +73,7 @@ impl Kind {
         let mut w = text.split(' ');
         Some(match w.next()? {
             "stop" => Kind::Last,
+            "back" => Kind::Back,
             "stall" => Kind::Stall(w.next()?.parse().ok()?),
             "after" => Kind::After(w.next()?.parse().ok()?, w.next()?.parse().ok()?),
             "sample" => Kind::Sample(Sampling::named(w.next()?)?, w.next()?.parse().ok()?),
@@ -99,6 +103,8 @@ pub struct Op {
     pub own: bool,
     /// It is on the stack.
     pub code: bool,
+    /// The function from which on schedules are tried has been called.
+    pub begun: bool,
     /// Processes of the program that could run instead.
     pub others: u32,
     /// Virtual time; and when the next timer is due, as far as it is known.

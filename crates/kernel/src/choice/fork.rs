@@ -7,7 +7,7 @@
 
 use super::given::{Given, Step};
 use super::plan::{self, Plan, Schedule, Shrink, Strategy};
-use super::told::{Failed, account, lines, tell};
+use super::told::{Failed, Failure, account, lines, tell};
 use super::{Kind, Op, Run, ops::Touch, profile, run, sampled, set_deviations, steps, story};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -17,6 +17,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// What is asked for.
@@ -37,8 +38,16 @@ pub struct Search {
     pub to: Option<PathBuf>,
     /// The result as JSON on standard output.
     pub json: bool,
-    /// Fails where a run is not decided by its seed.
+    /// Fails where anything that the program does is not decided by the seed.
     pub strict: bool,
+    /// Goes on after a schedule that fails, for those that fail in another way.
+    pub keep_going: bool,
+    /// Messages may be held back: see [`back`](super::back).
+    pub any: bool,
+    /// A schedule that is tried first.
+    pub first: Schedule,
+    /// Schedules deviate from the first operation of this function on: module, function, arity.
+    pub from: Option<(String, String, u32)>,
     /// The command line, for the file.
     pub command: Vec<String>,
     /// The release of OTP, for the file.
@@ -84,6 +93,8 @@ struct Trunk {
 /// Runs, and time, for cutting a schedule down.
 const MOST_FORKS: usize = 400;
 const MOST_CUT: Duration = Duration::from_secs(20);
+/// Ways to fail that are told of one search.
+const MOST_WAYS: usize = 20;
 
 static ROLE: Mutex<Role> = Mutex::new(Role::Root);
 
@@ -102,14 +113,15 @@ impl Outcome {
     fn text(&self) -> String {
         match self {
             Outcome::Ended(r) => format!(
-                "ended {} {} {} {} {} {} {}",
+                "ended {} {} {} {} {} {} {} {}",
                 r.status,
                 u8::from(r.deadlock),
                 r.hash,
                 r.ops,
                 r.took,
                 r.taken,
-                r.outside.map(|n| n.to_string()).join(",")
+                r.outside.map(|n| n.to_string()).join(","),
+                r.said
             ),
             Outcome::Died(s) => format!("died {s}"),
         }
@@ -128,6 +140,7 @@ impl Outcome {
                     let mut all = w.next()?.split(',').map(|n| n.parse().unwrap_or(0));
                     std::array::from_fn(|_| all.next().unwrap_or(0))
                 },
+                said: w.next()?.parse().ok()?,
             })),
             "died" => Some(Outcome::Died(w.next()?.parse().ok()?)),
             _ => None,
@@ -167,6 +180,11 @@ fn fork(seconds: u32) -> Result<Child, OwnedFd> {
                 libc::dup2(output.as_raw_fd(), 2);
                 // A run that doesn't end is ended.
                 libc::signal(libc::SIGALRM, libc::SIG_DFL);
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                libc::signal(libc::SIGTERM, libc::SIG_DFL);
+                // Nor does one go on that nobody waits for any more.
+                #[cfg(target_os = "linux")]
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 libc::alarm(seconds);
             }
             crate::poll::after_fork();
@@ -239,10 +257,30 @@ impl Child {
         (code_of(status), text_of(&self.report), String::new())
     }
     fn outcome(self) -> Outcome {
-        let (code, report, _) = self.wait();
+        let (code, report, output) = self.wait();
         let first = report.lines().next().and_then(Outcome::of);
-        first.unwrap_or(Outcome::Died(code))
+        let mut o = first.unwrap_or(Outcome::Died(code));
+        if o.fails()
+            && let Outcome::Ended(r) = &mut o
+        {
+            r.said = said(&output);
+        }
+        o
     }
+}
+
+/// A sum of text, the same for texts that differ in numbers only: pids, references, times.
+fn said(text: &str) -> u64 {
+    let mut last = ' ';
+    let mut plain = String::new();
+    for c in text.chars() {
+        let c = if c.is_ascii_digit() { '0' } else { c };
+        if c != '0' || last != '0' {
+            plain.push(c);
+        }
+        last = c;
+    }
+    super::told::sum(&plain)
 }
 
 fn role() -> std::sync::MutexGuard<'static, Role> {
@@ -289,7 +327,7 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                 let t = o.touch;
                 let _ = writeln!(
                     text,
-                    "{} {} {} {} {} {} {} {} {} {} {}",
+                    "{} {} {} {} {} {} {} {} {} {} {} {}",
                     o.path,
                     o.op,
                     t.native,
@@ -300,7 +338,8 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                     u8::from(o.code),
                     o.others,
                     o.at,
-                    o.due
+                    o.due,
+                    u8::from(o.begun)
                 );
             }
             write_all(to, &text);
@@ -330,14 +369,47 @@ pub(super) fn ended(status: i32, deadlock: bool) {
     }
 }
 
+/// Schedules that were tried so far.
+static SO_FAR: AtomicUsize = AtomicUsize::new(0);
+
+/// The search is stopped: says so and ends. Calls nothing that a handler may not.
+extern "C" fn stopped(signal: i32) {
+    let mut digits = [0; 20];
+    let (mut n, mut at) = (SO_FAR.load(Ordering::Relaxed), digits.len());
+    while at > 0 && (n > 0 || at == digits.len()) {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+    }
+    let parts: [&[u8]; 3] = [
+        b"purlin: schedules: stopped after ",
+        &digits[at..],
+        b" schedules; none had failed\n",
+    ];
+    for p in parts {
+        // SAFETY: bytes that are there.
+        unsafe { libc::write(2, p.as_ptr().cast(), p.len()) };
+    }
+    // SAFETY: no return.
+    unsafe { libc::_exit(128 + signal) }
+}
+
+/// Seconds that a run of the base has at most.
+const MOST_BASE: u32 = 600;
+
 /// One run of the base that ends; the modules that it loads are prepared for those that follow. False: this process is that run.
-fn discover() -> bool {
+fn discover(seconds: u32) -> bool {
     let Some(notes) = memory_file() else {
         cannot("make a file in memory");
     };
-    match fork(600) {
+    match fork(seconds) {
         Ok(c) => {
-            c.wait();
+            if c.wait().0 == -libc::SIGALRM {
+                say(&format!(
+                    "purlin: schedules: the program as it is does not end within {seconds} s\n"
+                ));
+                exit(1)
+            }
             super::modules::make(notes);
             true
         }
@@ -365,7 +437,7 @@ fn no_input() {
 /// as recorded, 4 where it went another way.
 pub fn replay(p: Replay) {
     no_input();
-    if !discover() {
+    if !discover(MOST_BASE) {
         return;
     }
     super::lay_down(&p.given);
@@ -418,17 +490,28 @@ pub(super) struct Tried {
 /// status: 0 where none failed, 1 where one has, 5 where a run is not decided by its seed and that was asked for.
 pub fn search(s: &Search) {
     no_input();
-    if !discover() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: a handler that keeps to what handlers may do.
+        unsafe { libc::signal(signal, stopped as extern "C" fn(i32) as libc::sighandler_t) };
+    }
+    // Time that a search has at most is time that the base has.
+    let most = s.time.map_or(MOST_BASE, |t| {
+        (t.as_secs_f64().ceil() as u32).clamp(1, MOST_BASE)
+    });
+    if !discover(most) {
         return;
     }
     let began = Instant::now();
     let mut bases = Vec::new();
     for i in 0..2 {
-        match fork(600) {
+        match fork(most) {
             Ok(c) => bases.push(c.wait()),
             Err(to) => {
                 *role() = Role::Base(to);
                 super::set_profile();
+                if let Some(from) = &s.from {
+                    super::set_from(from);
+                }
                 return;
             }
         }
@@ -475,17 +558,32 @@ pub fn search(s: &Search) {
             given,
             seconds,
         };
-        let Some((run, story, output)) = once(&failed.schedule, seconds) else {
-            return;
-        };
-        return tell(s, &tried, began, failed, run, &story, &output, None);
+        let Some(failure) = told(failed) else { return };
+        return tell(s, &tried, began, vec![failure], decided);
+    }
+    if let Some((m, f, a)) = &s.from
+        && !ops.iter().any(|o| o.begun)
+    {
+        say(&format!(
+            "purlin: schedules: the program does not call {m}:{f}/{a} before a visible operation\n"
+        ));
+        exit(2)
     }
     let base_ops = (base.hash, base.ops);
     let outside = base.outside;
-    let mut plan = Plan::new(&ops, s.strategy, s.stall, s.seed);
+    let mut plan = Plan::new(&ops, s.strategy, s.stall, s.any, s.seed);
+    if !s.first.is_empty() {
+        let mut first = s.first.clone();
+        plan.sort(&mut first);
+        plan.begin_with(first);
+    }
     let places = plan.places();
-    let mut found: Option<(Schedule, Run)> = None;
-    while tried.schedules < s.schedules && s.time.is_none_or(|t| began.elapsed() < t) {
+    let mut found: Vec<(Schedule, Run)> = Vec::new();
+    let mut ways = HashSet::new();
+    while tried.schedules < s.schedules
+        && (found.is_empty() || s.keep_going)
+        && s.time.is_none_or(|t| began.elapsed() < t)
+    {
         let batch = plan.batch(s.schedules - tried.schedules);
         if batch.is_empty() {
             break;
@@ -495,32 +593,34 @@ pub fn search(s: &Search) {
         };
         for (schedule, o) in batch.into_iter().zip(outcomes) {
             let Some(o) = o else { continue };
-            if found.is_some() {
-                continue;
+            if !found.is_empty() && !s.keep_going {
+                break;
             }
             tried.schedules += 1;
-            match &o {
+            SO_FAR.store(tried.schedules, Ordering::Relaxed);
+            let fails = o.fails();
+            let run = match o {
                 Outcome::Ended(r) => {
                     tried.hashes.insert(r.hash);
                     tried.took += r.took;
-                    if o.fails() {
-                        found = Some((schedule, r.clone()));
-                    }
+                    r
                 }
-                Outcome::Died(status) => {
-                    let r = Run {
-                        status: *status,
-                        ..Run::default()
-                    };
-                    found = Some((schedule, r));
-                }
+                Outcome::Died(status) => Run {
+                    status,
+                    ..Run::default()
+                },
+            };
+            let way = (run.status, run.deadlock, run.said);
+            if fails && found.len() < MOST_WAYS && ways.insert(way) {
+                found.push((schedule, run));
             }
         }
-        if found.is_some() {
-            break;
-        }
     }
-    let Some((schedule, run)) = found else {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: a plain call. What was found is cut down; who stops that now knows it.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    if found.is_empty() {
         let text = format!(
             "{} schedules ({} distinct), {:.1} s, {:.1} s of virtual time: none failed\n{} operations of the base, {} at which schedules deviate, {} of them race\n{}",
             tried.schedules,
@@ -544,22 +644,49 @@ pub fn search(s: &Search) {
             )),
             false => print(&text),
         }
-        exit(0)
-    };
-    let mut schedule = schedule;
+        exit(strictly(s, 0, &outside))
+    }
+    let mut failures: Vec<Failure> = Vec::new();
+    for (schedule, run) in found {
+        let Some(schedule_cut) = cut(s, &plan, schedule.clone(), seconds) else {
+            return;
+        };
+        if failures.iter().any(|f| f.failed.schedule == schedule_cut.0) {
+            continue;
+        }
+        let failed = Failed {
+            schedule: schedule_cut.0,
+            before: schedule_cut.1,
+            run,
+            given: given.clone(),
+            seconds,
+        };
+        let Some(failure) = told(failed) else { return };
+        failures.push(failure);
+    }
+    tell(s, &tried, began, failures, decided);
+}
+
+/// The status of a search that has found out `status`, where the program did that outside.
+pub(super) fn strictly(s: &Search, status: i32, outside: &[u32]) -> i32 {
+    if s.strict && outside.iter().any(|n| *n > 0) {
+        say("purlin: schedules: --strict: the seed does not decide all that the program does\n");
+        return 5;
+    }
+    status
+}
+
+/// A schedule that fails, cut down, and how many deviations there were before. None: this process is a run of one.
+fn cut(s: &Search, plan: &Plan, mut schedule: Schedule, seconds: u32) -> Option<(Schedule, usize)> {
     if let [d] = &schedule[..]
         && matches!(d.kind, Kind::Sample(..))
     {
         // The order that was drawn becomes deviations, each of which may go.
-        let Some((_, story, _)) = once(&schedule, seconds) else {
-            return;
-        };
+        let (_, story, _) = once(&schedule, seconds)?;
         let repeated = plan.repeats(&order_in(&story));
         if !repeated.is_empty() {
             let all = [repeated];
-            let Some(outcomes) = trunk(&all, s.jobs, seconds) else {
-                return;
-            };
+            let outcomes = trunk(&all, s.jobs, seconds)?;
             let fails = |o: &Option<Outcome>| o.as_ref().is_some_and(Outcome::fails);
             if outcomes.iter().all(fails) {
                 [schedule] = all;
@@ -569,37 +696,32 @@ pub fn search(s: &Search) {
     let before = schedule.len();
     let mut shrink = Shrink::new(schedule);
     let mut forks = 0;
-    let cut = Instant::now();
+    let began = Instant::now();
     for _ in 0..60 {
         let candidates = shrink.candidates();
-        if candidates.is_empty() || forks > MOST_FORKS || cut.elapsed() > MOST_CUT {
+        if candidates.is_empty() || forks > MOST_FORKS || began.elapsed() > MOST_CUT {
             break;
         }
         forks += candidates.len();
-        let Some(outcomes) = trunk(&candidates, s.jobs, seconds) else {
-            return;
-        };
+        let outcomes = trunk(&candidates, s.jobs, seconds)?;
         let fails: Vec<bool> = outcomes
             .iter()
             .map(|o| o.as_ref().is_some_and(|o| o.fails()))
             .collect();
         shrink.tell(candidates, &fails);
     }
-    let failed = Failed {
-        schedule: shrink.best().clone(),
-        before,
+    Some((shrink.best().clone(), before))
+}
+
+/// What is told of a schedule that fails. None: this process is its run.
+fn told(failed: Failed) -> Option<Failure> {
+    let (run, story, output) = once(&failed.schedule, failed.seconds)?;
+    Some(Failure {
+        failed,
         run,
-        given,
-        seconds,
-    };
-    let Some((run, story, output)) = once(&failed.schedule, seconds) else {
-        return;
-    };
-    let margin = failed.schedule.iter().find_map(|d| match d.kind {
-        Kind::Stall(ns) => Some(ns),
-        _ => None,
-    });
-    tell(s, &tried, began, failed, run, &story, &output, margin);
+        story,
+        output,
+    })
 }
 
 fn base_seconds(began: Instant) -> f64 {
@@ -622,6 +744,7 @@ fn op_of(line: &str) -> Option<Op> {
         others: w.next()?.parse().ok()?,
         at: w.next()?.parse().ok()?,
         due: w.next()?.parse().ok()?,
+        begun: w.next()? == "1",
     })
 }
 
@@ -739,6 +862,7 @@ mod tests {
             took: -1,
             taken: 3,
             outside: [1, 0, 2, 3],
+            said: 8,
         });
         let back = Outcome::of(&o.text()).map(|o| o.text());
         assert_eq!(back, Some(o.text()));

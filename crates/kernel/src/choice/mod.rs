@@ -15,6 +15,7 @@
 //! * Everything here is touched by one thread.
 //! * What a deviation names stays valid if earlier ones change: paths and counts depend on the process and its ancestors only.
 
+pub mod back;
 pub mod deviation;
 pub mod fork;
 pub mod given;
@@ -30,6 +31,7 @@ use crate::os::single;
 use crate::process::{NO_ID, Process, table};
 use crate::sched::{DIRTY_CPU, DIRTY_IO, QUEUES};
 use ops::Touch;
+use purlin_term::Term;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
@@ -39,6 +41,10 @@ pub use deviation::{Deviation, Kind, Op, Sampling};
 
 /// For how long a process stops at most that stops until nobody else can run, in nanoseconds of virtual time.
 const LAST_AT_MOST: i64 = 50_000_000;
+
+/// Operations in a row that change nothing, after which who stops until nobody else can run goes on: somebody asks again and again for
+/// what it is to do.
+const IN_VAIN: u32 = 500;
 
 /// Operations from this number on are wakes: a process that waited has become ready. The number below it counts them.
 pub const WAKE: u32 = 1 << 31;
@@ -63,6 +69,8 @@ struct Known {
     children: u64,
     /// The program's own code runs in it, or has made it.
     program: bool,
+    /// The same, as far as this run has shown it.
+    shown: bool,
     /// The operation at which it resumes was asked about already.
     passing: bool,
     hold: Hold,
@@ -95,6 +103,8 @@ struct State {
     ops: u64,
     /// Operations are noted for a profile of the base.
     profile: Option<Vec<Op>>,
+    /// The function before whose first operation nothing is tried: module, function, arity. None: it has begun.
+    from: Option<(Term, Term, u32)>,
     /// Operations are told as text.
     story: Option<Vec<report::Line>>,
     running: u32,
@@ -108,6 +118,8 @@ struct State {
     handed: Option<u32>,
     /// Processes that have stopped until somebody has done something, at most.
     awaits: usize,
+    /// Operations in a row that changed nothing.
+    in_vain: u32,
     outside: [u32; ops::OUTSIDE.len()],
     drawn: Option<deviation::Numbers>,
 }
@@ -141,7 +153,7 @@ pub fn begin(started: i64) {
     });
     purlin_native::ids::begin_at(started as u64);
     let _ = crate::code::load::MADE_BEFORE.set(modules::take);
-    single::begin(started, |status| fork::ended(status, false));
+    single::begin(started, |status| fork::ended(status, false), back::ends);
 }
 
 fn mixed(h: u64, n: u64) -> u64 {
@@ -162,12 +174,12 @@ impl State {
                 .known
                 .values_mut()
                 .find(|k| k.id == parent && parent != id);
-            let (path, program) = match by {
+            let (path, program, shown) = match by {
                 Some(k) => {
                     k.children += 1;
-                    (mixed(k.path, k.children), k.program)
+                    (mixed(k.path, k.children), k.program, k.shown)
                 }
-                None => (mixed(1, u64::from(id)), false),
+                None => (mixed(1, u64::from(id)), false, false),
             };
             let program = program || self.programs.contains(&path);
             let priority = self.sampler.as_mut().map_or(u64::MAX, |s| s.begins(path));
@@ -179,6 +191,7 @@ impl State {
                     ops: 0,
                     children: 0,
                     program,
+                    shown,
                     passing: false,
                     hold: Hold::No,
                     last: now(),
@@ -196,6 +209,7 @@ impl State {
 
 /// Takes those that have become ready from the queues.
 pub(crate) fn collect() {
+    back::deliver_due();
     let some = std::iter::from_fn(|| QUEUES.next(0, None)).map(|c| (c, false));
     let dirty = std::iter::from_fn(|| {
         DIRTY_IO
@@ -235,6 +249,7 @@ fn wakes(cell: u32) {
         let running = s.running;
         let by = s.known.get(&running).is_some_and(|k| k.program);
         let (others, due) = (s.others(cell) + u32::from(by), crate::timer::next_due());
+        let begun = s.from.is_none();
         if let Some(v) = &mut s.profile {
             v.push(Op {
                 path,
@@ -242,6 +257,7 @@ fn wakes(cell: u32) {
                 touch,
                 own: true,
                 code: false,
+                begun,
                 others,
                 at: now(),
                 due,
@@ -308,6 +324,7 @@ impl State {
         let until = now() + LAST_AT_MOST;
         match kind {
             Kind::Last => Some(Hold::Last(self.stops, until)),
+            Kind::Back => None,
             Kind::Stall(ns) => Some(Hold::Until(now() + ns)),
             Kind::After(p, o) => {
                 self.awaits += 1;
@@ -368,30 +385,12 @@ pub fn next() -> Option<Ready> {
 
 /// Lets the process go on that stopped first until nobody else could run: nobody else can. False: there is none.
 pub fn release_last() -> bool {
-    let mut s = state();
-    let State { ready, known, .. } = &mut *s;
-    let first = ready
-        .iter()
-        .filter_map(|(c, _)| match known.get(c)?.hold {
-            Hold::Last(n, _) | Hold::After(n, ..) => Some((n, *c)),
-            _ => None,
-        })
-        .min();
-    let Some((_, cell)) = first else { return false };
-    if let Some(k) = known.get_mut(&cell) {
-        k.hold = Hold::No;
-    }
-    true
+    state().release_last()
 }
 
 /// When the first process goes on that is stopped for some time, in nanoseconds of virtual time.
 pub fn next_release() -> Option<i64> {
-    let s = state();
-    let of = |c: &u32| match s.known.get(c)?.hold {
-        Hold::Until(t) => Some(t),
-        _ => None,
-    };
-    s.ready.iter().filter_map(|(c, _)| of(c)).min()
+    state().next_release()
 }
 
 /// Virtual time, in nanoseconds, after which nothing has happened but what OTP's own servers do at times: nothing will.
@@ -443,6 +442,7 @@ pub fn ran(cell: u32) {
                 touch: Touch::end(was),
                 own: false,
                 code: false,
+                begun: false,
                 others: 0,
                 at: now(),
                 due: i64::MAX,
@@ -455,6 +455,9 @@ pub fn ran(cell: u32) {
 /// the caller has it yield. `pc`: the instruction.
 pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     let cell = table().index(cx.process() as *const Process);
+    if back::any() {
+        back::before(cx.process().pid().pid_data(), &what.touch(cx));
+    }
     collect();
     let mut s = state();
     let k = s.known(cell);
@@ -493,20 +496,29 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
         let place = l.place.map_or(String::new(), |p| format!(" at {p}"));
         format!("{} from {}{place}", l.call, l.pid)
     });
-    let program = s.known(cell).program;
+    let (program, shown) = (s.known(cell).program, s.known(cell).shown);
     let (mut own, mut code) = (false, false);
     let outside = ops::outside(touch.native);
-    if s.profile.is_some() || s.sampler.is_some() || outside.is_some() {
+    // What a program's own code has not yet run in is no program's in the account, whatever comes of it later.
+    let account = outside.is_some() || s.story.is_some();
+    if s.profile.is_some() || s.sampler.is_some() || account {
         (own, code) = report::is_own(cx, pc, program);
         let k = s.known(cell);
         k.program |= code;
+        k.shown |= code;
         k.own = own;
-        if let Some(i) = outside.filter(|_| own) {
+        if let Some(i) = outside.filter(|_| code || (own && shown)) {
             s.outside[i] += 1;
         }
     }
+    if let Some(from) = s.from.filter(|_| s.profile.is_some())
+        && report::is_within(cx, pc, from)
+    {
+        s.from = None;
+    }
     if s.profile.is_some() {
         let (others, due) = (s.others(cell), crate::timer::next_due());
+        let begun = s.from.is_none();
         if let Some(v) = &mut s.profile {
             v.push(Op {
                 path,
@@ -514,6 +526,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
                 touch,
                 own,
                 code,
+                begun,
                 others,
                 at: now(),
                 due,
@@ -535,6 +548,9 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
                 && let Some(l) = v.last_mut()
             {
                 l.stopped = Some(kind);
+            }
+            if kind == Kind::Back {
+                back::next_of(cx.process().pid().pid_data());
             }
             s.deviates(path, op, kind)
         }
@@ -598,6 +614,28 @@ impl State {
         k.priority = mine;
         best > mine
     }
+    fn next_release(&self) -> Option<i64> {
+        let of = |c: &u32| match self.known.get(c)?.hold {
+            Hold::Until(t) => Some(t),
+            _ => None,
+        };
+        self.ready.iter().filter_map(|(c, _)| of(c)).min()
+    }
+    fn release_last(&mut self) -> bool {
+        let State { ready, known, .. } = self;
+        let first = ready
+            .iter()
+            .filter_map(|(c, _)| match known.get(c)?.hold {
+                Hold::Last(n, _) | Hold::After(n, ..) => Some((n, *c)),
+                _ => None,
+            })
+            .min();
+        let Some((_, cell)) = first else { return false };
+        if let Some(k) = known.get_mut(&cell) {
+            k.hold = Hold::No;
+        }
+        true
+    }
     /// A process does an operation now.
     fn does(&mut self, cell: u32, path: u64, op: u32, touch: Touch) {
         if self.sampler.is_some() {
@@ -614,6 +652,18 @@ impl State {
                 }
             }
         }
+        self.in_vain = if touch.changes { 0 } else { self.in_vain + 1 };
+        if self.in_vain >= IN_VAIN {
+            self.in_vain = 0;
+            // Or for what is late, or waits for a timer: the time until then passes.
+            if !self.release_last()
+                && let Some(t) = self.next_release()
+            {
+                single::jump(t.min(crate::timer::next_due()));
+            }
+        }
+        let id = self.known(cell).id;
+        back::done(id, &touch);
         let waits = |k: &Known| matches!(k.hold, Hold::After(_, _, p, o) if (p, o) == (path, op));
         if self.awaits > 0
             && let Some((c, k)) = self.known.iter_mut().find(|(_, k)| waits(k))
@@ -649,7 +699,7 @@ pub fn random_bytes(n: usize) -> Vec<u8> {
 pub fn library(cx: &mut Cx, pc: *const u64) {
     let program = {
         let cell = table().index(cx.process() as *const Process);
-        state().known(cell).program
+        state().known(cell).shown
     };
     if report::is_own(cx, pc, program).0 {
         state().outside[ops::LIBRARY] += 1;
@@ -659,6 +709,13 @@ pub fn library(cx: &mut Cx, pc: *const u64) {
 /// The operations whose order a sampler has chosen.
 pub fn sampled() -> Vec<(u64, u32)> {
     state().sampler.take().map_or(Vec::new(), |s| s.order)
+}
+
+/// Nothing is tried before the first operation of this function, or of what it calls.
+fn set_from(name: &(String, String, u32)) {
+    let (m, f, a) = name;
+    let atom = purlin_term::atom::intern;
+    state().from = Some((atom(m), atom(f), *a));
 }
 
 /// Notes the operations of this run.
@@ -687,6 +744,8 @@ pub struct Run {
     pub taken: u32,
     /// What the program did that no seed decides: see [`ops::OUTSIDE`].
     pub outside: [u32; ops::OUTSIDE.len()],
+    /// A sum of what it has written, but for numbers: two runs that failed in the same way have the same.
+    pub said: u64,
 }
 
 /// This run, which ends with `status`.
@@ -700,6 +759,7 @@ fn run(status: i32, deadlock: bool) -> Run {
         took: now(),
         taken: s.taken.len() as u32,
         outside: s.outside,
+        said: 0,
     }
 }
 

@@ -101,10 +101,24 @@ pub(super) fn outside(native: u16) -> Option<usize> {
     let n = NATIVES.get(usize::from(native).checked_sub(1)?)?;
     match (n.0, n.1) {
         ("prim_file", _) => Some(0),
-        ("erlang", "open_port") => Some(1),
+        ("erlang" | "erts_internal", "open_port") => Some(1),
         ("prim_socket" | "prim_net", _) => Some(2),
         _ => None,
     }
+}
+
+/// Whether an operation sends a message, to whom it touches.
+pub(super) fn sends(native: u16) -> bool {
+    matches!(native, 0..=2)
+}
+
+/// Whether an operation sends a signal to a process that its touch does not name.
+pub(super) fn signals_unnamed(native: u16) -> bool {
+    let name = row(native).map(|(m, f, _)| (m, f));
+    matches!(
+        name,
+        Some(("erlang", "demonitor" | "unalias") | ("ets", "give_away"))
+    )
 }
 
 /// A native: module, function, arity, what it touches, whether it changes that.
@@ -246,6 +260,15 @@ const NATIVES: &[Native] = {
         Native("erlang", "spawn_request", 5, All, false),
         Native("erlang", "alias", 1, All, false),
         Native("erlang", "process_flag", 3, Process, true),
+        Native("erts_internal", "open_port", 2, All, false),
+        Native("erts_internal", "port_command", 3, Cell, true),
+        Native("erts_internal", "port_control", 3, Cell, true),
+        Native("erts_internal", "port_close", 1, Cell, true),
+        Native("erts_internal", "port_connect", 2, Cell, true),
+        Native("erts_internal", "group_leader", 2, Process, true),
+        Native("erts_internal", "group_leader", 3, Process, true),
+        Native("erts_internal", "suspend_process", 2, Process, true),
+        Native("erts_internal", "process_flag", 3, Process, true),
     ]
 };
 
@@ -308,6 +331,14 @@ impl What {
             }
         }
     }
+    /// Whether it sends x1 to x0.
+    pub fn sends(&self) -> bool {
+        match self {
+            What::Send => true,
+            What::Native(i) => sends(*i as u16 + 1),
+            What::Receive => false,
+        }
+    }
     /// What it touches, by its arguments in x.
     pub(super) fn touch(&self, cx: &mut Cx) -> Touch {
         let i = match *self {
@@ -348,5 +379,21 @@ impl What {
             key,
             changes: n.4,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_send() {
+        let all: Vec<_> = (1..=NATIVES.len() as u16).filter(|n| sends(*n)).collect();
+        assert!(
+            all.iter()
+                .all(|n| matches!(row(*n), Some(("erlang", "send", _))))
+        );
+        let named = NATIVES.iter().filter(|n| (n.0, n.1) == ("erlang", "send"));
+        assert_eq!(all.len(), named.count());
     }
 }

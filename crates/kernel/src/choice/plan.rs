@@ -2,7 +2,7 @@
 
 use super::deviation::{Deviation, Kind, Numbers, Op, Sampling};
 use super::given::{Given, Shown};
-use super::ops::{END, RECEIVES, WAKES};
+use super::ops::{END, RECEIVES, WAKES, sends};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A schedule: its deviations, in the order of the base's operations.
@@ -38,6 +38,8 @@ pub struct Plan {
     /// Operations to deviate at, for schedules at random, racing ones first.
     places: Vec<(u64, u32)>,
     racing: usize,
+    /// Sends that may be held back.
+    backs: Vec<(u64, u32)>,
     order: HashMap<(u64, u32), usize>,
     strategy: Strategy,
     numbers: Numbers,
@@ -104,6 +106,19 @@ impl<'a> Seen<'a> {
         let jumped = self.jumps.iter().any(|j| *j > o.at && *j <= until);
         jumped || (o.due > o.at - 1_000_000 && o.due <= until)
     }
+    /// Whether it sends to somebody whom another process sends something later.
+    fn may_be_late(&self, i: usize) -> bool {
+        let o = &self.ops[i];
+        let later = |j: &&usize| {
+            let p = &self.ops[**j];
+            **j > i && p.path != o.path && sends(p.touch.native)
+        };
+        sends(o.touch.native)
+            && self
+                .by_object
+                .get(&o.touch.object)
+                .is_some_and(|v| v.iter().any(|j| later(&j)))
+    }
     /// The next operation of each other process that races with that one, after it in the base.
     fn after(&self, i: usize) -> Vec<(u64, u32)> {
         let o = &self.ops[i];
@@ -121,11 +136,11 @@ impl<'a> Seen<'a> {
 }
 
 impl Plan {
-    /// For the operations of the base. `stall`: nanoseconds of the longest stall; 0: none.
-    pub fn new(ops: &[Op], strategy: Strategy, stall: i64, seed: u64) -> Plan {
+    /// For the operations of the base. `stall`: nanoseconds of the longest stall; 0: none. `any`: messages may be held back.
+    pub fn new(ops: &[Op], strategy: Strategy, stall: i64, any: bool, seed: u64) -> Plan {
         let seen = Seen::new(ops);
         let (mut racing, mut calm, mut wakes, mut alone) = (vec![], vec![], vec![], vec![]);
-        for (i, o) in ops.iter().enumerate().filter(|(_, o)| o.own) {
+        for (i, o) in ops.iter().enumerate().filter(|(_, o)| o.own && o.begun) {
             match o {
                 o if o.touch.native == WAKES && o.others > 0 => {
                     // What it does first is an operation, unless it ends at once.
@@ -200,6 +215,13 @@ impl Plan {
             }
             lists.push(one);
         }
+        let mut late: Vec<usize> = (0..ops.len())
+            .filter(|&i| any && ops[i].own && ops[i].begun && seen.may_be_late(i))
+            .collect();
+        late.sort_by_key(|&i| !ops[i].code);
+        if flips {
+            lists.push(at(&late, Kind::Back));
+        }
         let mut queue = in_turn(lists);
         if stalls {
             let known: HashSet<Schedule> = queue.iter().cloned().collect();
@@ -207,6 +229,7 @@ impl Plan {
             let far = at(&all, Kind::Stall(stall));
             queue.extend(far.into_iter().filter(|s| !known.contains(s)));
         }
+        let backs = place(&late);
         let count = racing.len();
         let mut all = racing;
         all.extend(calm);
@@ -224,6 +247,7 @@ impl Plan {
             first: true,
             places,
             racing: count,
+            backs,
             order,
             strategy,
             numbers: Numbers(seed),
@@ -231,6 +255,11 @@ impl Plan {
             seen: HashSet::new(),
             given: 0,
         }
+    }
+
+    /// Tries this one first.
+    pub fn begin_with(&mut self, first: Schedule) {
+        self.queue.insert(0, first);
     }
 
     /// Operations of the base that race with another process's, and all at which schedules deviate.
@@ -301,6 +330,14 @@ impl Plan {
         // All stalls of a schedule together are no longer than one may be.
         let mut stall = self.stall;
         for _ in 0..n {
+            if !self.backs.is_empty() && self.numbers.below(4) == 0 {
+                let (path, op) = self.backs[self.numbers.below(self.backs.len())];
+                if !s.iter().any(|x| (x.path, x.op) == (path, op)) {
+                    let kind = Kind::Back;
+                    s.push(Deviation { path, op, kind });
+                }
+                continue;
+            }
             // Half of them among those that race, if there are any.
             let among = match self.racing > 0 && self.numbers.below(2) == 0 {
                 true => self.racing,
@@ -484,6 +521,7 @@ mod tests {
             touch,
             own: true,
             code: true,
+            begun: true,
             others: 1,
             at: 0,
             due: i64::MAX,
@@ -499,7 +537,7 @@ mod tests {
             op(2, 2, 12, false),
             op(1, 3, 12, false),
         ];
-        let mut p = Plan::new(&ops, Strategy::Flips, 0, 1);
+        let mut p = Plan::new(&ops, Strategy::Flips, 0, false, 1);
         assert_eq!(p.places(), (2, 5));
         let all: Vec<(u64, u32)> = p.batch(100).iter().map(|s| (s[0].path, s[0].op)).collect();
         assert_eq!(all, [(1, 2), (2, 1), (1, 1), (2, 2), (1, 3), (1, 2)]);
@@ -515,16 +553,41 @@ mod tests {
             op(1, 3, 12, true),
         ];
         (ops[0].code, ops[2].code) = (false, false);
-        let mut p = Plan::new(&ops, Strategy::Flips, 0, 1);
+        let mut p = Plan::new(&ops, Strategy::Flips, 0, false, 1);
         let all: Vec<(u64, u32)> = p.batch(100).iter().map(|s| (s[0].path, s[0].op)).collect();
         assert_eq!(all, [(2, 1), (1, 1), (1, 3), (1, 2), (1, 1)]);
+    }
+
+    #[test]
+    fn what_may_arrive_late() {
+        let mut ops = [op(1, 1, 9, true), op(1, 2, 8, true), op(2, 1, 9, true)];
+        for o in &mut ops {
+            o.touch.native = 0;
+        }
+        let back = |any| {
+            let mut p = Plan::new(&ops, Strategy::Flips, 0, any, 1);
+            let all = p.batch(100).into_iter();
+            all.filter(|s| s[0].kind == Kind::Back)
+                .map(|s| (s[0].path, s[0].op))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(back(true), [(1, 1)]);
+        assert_eq!(back(false), []);
+    }
+
+    #[test]
+    fn nothing_before_the_beginning() {
+        let mut ops = [op(1, 1, 9, true), op(2, 1, 9, true)];
+        ops[0].begun = false;
+        let p = Plan::new(&ops, Strategy::Flips, 0, false, 1);
+        assert_eq!(p.places().1, 1);
     }
 
     #[test]
     fn the_same_seed_gives_the_same_schedules() {
         let ops: Vec<Op> = (1..30).map(|i| op(u64::from(i % 3), i, 5, true)).collect();
         let all = |seed| {
-            let mut p = Plan::new(&ops, Strategy::Delays(3), 100_000_000, seed);
+            let mut p = Plan::new(&ops, Strategy::Delays(3), 100_000_000, false, seed);
             p.batch(50)
         };
         assert_eq!(all(7), all(7));

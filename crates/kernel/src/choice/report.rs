@@ -144,6 +144,16 @@ pub(super) fn is_own(cx: &Cx, pc: *const u64, program: bool) -> (bool, bool) {
     (own || (program && makes_nothing(cx, pc)), own)
 }
 
+/// Whether a function of that name is on the stack: module, function, arity.
+pub(super) fn is_within(cx: &Cx, pc: *const u64, name: (Term, Term, u32)) -> bool {
+    let all = code::stack::addresses(cx, pc, DEPTH);
+    let mut places = all
+        .iter()
+        .enumerate()
+        .filter_map(|(i, a)| code::stack::place(i, *a));
+    places.any(|p| (p.module, p.function, p.arity) == name)
+}
+
 /// The pid of that data, as it is written.
 pub(super) fn pid(data: u32) -> String {
     short(Term::pid(data))
@@ -166,6 +176,8 @@ pub(super) fn line(
     let mut call = String::new();
     if f == "!" {
         let _ = write!(call, "{} ! {}", short(cx.x[0]), short(cx.x[1]));
+    } else if m.is_empty() {
+        call.push_str(f);
     } else {
         let args: Vec<String> = (0..n).map(|i| short(cx.x[i])).collect();
         let _ = write!(call, "{m}:{f}({})", args.join(", "));

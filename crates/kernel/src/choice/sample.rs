@@ -23,6 +23,9 @@ pub fn set_shown(s: Shown) {
     *SHOWN.lock().unwrap_or_else(|e| e.into_inner()) = Some(s);
 }
 
+/// Operations in a row of one process, at most: others would wait for ever for one that asks again and again for what they are to do.
+const IN_A_ROW: u32 = 100;
+
 /// Below all that are drawn.
 const LOW: u64 = 1 << 20;
 
@@ -37,6 +40,8 @@ pub struct Sampler {
     changes: Vec<u32>,
     by_path: HashMap<u64, u64>,
     lowest: u64,
+    /// PCT: who has come to an operation last, and how often in a row.
+    row: (u64, u32),
     /// SURW: the thing, what each process has left, whose turn is next.
     object: u64,
     left: BTreeMap<u64, u32>,
@@ -71,6 +76,7 @@ impl Sampler {
             changes,
             by_path: HashMap::new(),
             lowest: LOW,
+            row: (0, 0),
             object,
             left,
             intended: 0,
@@ -120,7 +126,11 @@ impl Sampler {
             Sampling::Pct(_) => {
                 let drawn = self.draw();
                 let p = self.by_path.entry(path).or_insert(drawn);
-                if self.changes.contains(&self.count) {
+                self.row = match self.row {
+                    (last, n) if last == path => (path, n + 1),
+                    _ => (path, 1),
+                };
+                if self.changes.contains(&self.count) || self.row.1.is_multiple_of(IN_A_ROW) {
                     self.lowest -= 1;
                     *p = self.lowest;
                 }
@@ -197,6 +207,14 @@ mod tests {
         let all: BTreeSet<u64> = (0..50).filter_map(|_| s.comes(1, touch(7))).collect();
         assert_eq!(all.len(), 2);
         assert!(all.iter().any(|p| *p < LOW));
+    }
+
+    #[test]
+    fn nobody_goes_on_for_ever() {
+        let mut s = Sampler::new(Sampling::Pct(1), 3);
+        let before = s.begins(1);
+        let last = (0..IN_A_ROW).filter_map(|_| s.comes(1, touch(7))).last();
+        assert!(before >= LOW && last.is_some_and(|p| p < LOW), "{last:?}");
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! What people read of a search: its result, the story of a schedule, and the file that it is written to.
 
-use super::fork::{Replay, Search, Tried, exit, print, say};
+use super::fork::{Replay, Search, Tried, exit, print, say, strictly};
 use super::given::{Given, steps_of};
 use super::ops::OUTSIDE;
 use super::plan::Schedule;
 use super::{Deviation, Kind, Run, report};
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Operations as text, each a line.
@@ -66,9 +66,7 @@ fn relevant(story: &str) -> Vec<Vec<&str>> {
     let stopped: Vec<usize> = (0..all.len()).filter(|&i| !all[i][6].is_empty()).collect();
     let Some(&first) = stopped.first() else {
         // The base has failed: what the program did last tells more than what its runner did behind it.
-        let own = |f: &Vec<&str>| !f[5].is_empty();
-        let any = all.iter().any(own);
-        let told = all.into_iter().filter(|f| !any || own(f));
+        let told = all.into_iter().filter(|f| !f[5].is_empty());
         let mut last: Vec<Vec<&str>> = told.rev().take(30).collect();
         last.reverse();
         return last;
@@ -110,109 +108,173 @@ pub(super) fn json_text(s: &str) -> String {
     t
 }
 
-/// Writes the schedule to a file and tells of it; ends with status 1.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn tell(
-    s: &Search,
-    tried: &Tried,
-    began: Instant,
-    failed: Failed,
-    run: Run,
-    story: &str,
-    output: &str,
-    margin: Option<i64>,
-) {
+/// A schedule that fails, as it is told: its run, the operations of that, its output.
+pub(super) struct Failure {
+    pub failed: Failed,
+    pub run: Run,
+    pub story: String,
+    pub output: String,
+}
+
+/// `file` with `-N` behind its name, for all but the first.
+fn numbered(file: &Path, n: usize) -> PathBuf {
+    if n == 1 {
+        return file.to_path_buf();
+    }
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let end = file
+        .extension()
+        .map_or(String::new(), |e| format!(".{}", e.to_string_lossy()));
+    file.with_file_name(format!("{stem}-{n}{end}"))
+}
+
+/// Writes the schedules to files and tells of them; ends with status 1.
+pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>, decided: bool) {
     let path =
         s.to.clone()
             .unwrap_or_else(|| PathBuf::from(format!("purlin-schedule-{}.psch", s.seed)));
-    let mut file = format!("{HEAD}\n");
-    let _ = writeln!(file, "release {}", s.release);
-    let _ = writeln!(file, "started {}", super::started());
-    let _ = writeln!(file, "status {}", run.status);
-    let _ = writeln!(file, "hash {}", run.hash);
-    let _ = writeln!(file, "seconds {}", failed.seconds);
-    file.push_str(&failed.given.text());
-    for a in &s.command {
-        let _ = writeln!(file, "argument {}", json_text(a));
+    let paths: Vec<PathBuf> = (1..=all.len()).map(|n| numbered(&path, n)).collect();
+    for (f, path) in all.iter().zip(&paths) {
+        if let Err(e) = std::fs::write(path, f.file(s)) {
+            say(&format!("purlin: cannot write {}: {e}\n", path.display()));
+        }
     }
-    for d in &failed.schedule {
-        let _ = writeln!(file, "deviation {} {} {}", d.path, d.op, d.kind.text());
-    }
-    for l in relevant(story) {
-        let _ = writeln!(file, "line {}", l.join("\t"));
-    }
-    let did = |l: &&str| l.starts_with("paths") || l.starts_with("steps");
-    for l in story.lines().filter(did) {
-        let _ = writeln!(file, "{l}");
-    }
-    let _ = writeln!(file, "sum {}", sum(&file));
-    let written = std::fs::write(&path, &file);
-    if let Err(e) = &written {
-        say(&format!("purlin: cannot write {}: {e}\n", path.display()));
-    }
-    let same = run.status == failed.run.status || failed.run.status < 0;
+    let seconds = began.elapsed().as_secs_f64();
+    let virtual_seconds = tried.took as f64 / 1e9;
+    let (schedules, distinct) = (tried.schedules, tried.hashes.len());
+    let mut text = String::new();
     if s.json {
-        print(&format!(
-            "{{\"failed\":true,\"schedules\":{},\"distinct\":{},\"seconds\":{:.3},\"virtual_seconds\":{:.3},\"status\":{},\"deadlock\":{},\"deviations\":{},\"before\":{},\"file\":{},\"output\":{}}}\n",
-            tried.schedules,
-            tried.hashes.len(),
-            began.elapsed().as_secs_f64(),
-            tried.took as f64 / 1e9,
-            run.status,
-            run.deadlock,
-            failed.schedule.len(),
-            failed.before,
-            json_text(&path.display().to_string()),
-            json_text(output)
-        ));
-        exit(1)
-    }
-    let mut text = format!(
-        "{} schedules ({} distinct), {:.1} s, {:.1} s of virtual time; ",
-        tried.schedules,
-        tried.hashes.len(),
-        began.elapsed().as_secs_f64(),
-        tried.took as f64 / 1e9
-    );
-    match failed.schedule.is_empty() {
-        true => {
-            let _ = writeln!(text, "the base itself failed with status {}", run.status);
-        }
-        false => {
-            let _ = writeln!(text, "failed with status {}", run.status);
-            let _ = writeln!(
-                text,
-                "Shrunk from {} deviation{} to {}. Again: purlin replay {}",
-                failed.before,
-                if failed.before == 1 { "" } else { "s" },
-                failed.schedule.len(),
-                path.display()
-            );
-        }
-    }
-    text.push_str(&account(s.seed, &run.outside));
-    if !same {
-        text.push_str(
-            "The schedule that was cut down ends otherwise than the one that was found.\n",
-        );
-    }
-    text.push('\n');
-    text.push_str(&told(&relevant(story)));
-    if let Some(ns) = margin {
-        let _ = writeln!(
+        let _ = write!(
             text,
-            "\nIt fails if that process is late by {} ms.",
-            (ns + 999_999) / 1_000_000
+            "{{\"failed\":true,\"schedules\":{schedules},\"distinct\":{distinct},\"seconds\":{seconds:.3},\"virtual_seconds\":{virtual_seconds:.3},",
         );
-    }
-    if !output.is_empty() {
-        let _ = writeln!(text, "\nIts output:");
-        for l in output.lines().take(40) {
-            let _ = writeln!(text, "  {l}");
+        let each: Vec<String> = all.iter().zip(&paths).map(|(f, p)| f.json(p)).collect();
+        match s.keep_going {
+            true => {
+                let _ = writeln!(text, "\"failures\":[{{{}}}]}}", each.join("},{"));
+            }
+            false => {
+                let _ = writeln!(text, "{}}}", each.concat());
+            }
+        }
+    } else {
+        let _ = write!(
+            text,
+            "{schedules} schedules ({distinct} distinct), {seconds:.1} s, {virtual_seconds:.1} s of virtual time; ",
+        );
+        if s.keep_going {
+            let ways = if all.len() == 1 { "way" } else { "ways" };
+            let _ = writeln!(text, "failed in {} {ways}", all.len());
+        }
+        for (n, (f, path)) in all.iter().zip(&paths).enumerate() {
+            if s.keep_going {
+                let _ = write!(text, "\n{}. ", n + 1);
+            }
+            text.push_str(&f.text(s, path));
         }
     }
     print(&text);
-    exit(1)
+    let mut outside = [u32::from(!decided); OUTSIDE.len()];
+    for f in &all {
+        outside
+            .iter_mut()
+            .zip(f.run.outside)
+            .for_each(|(a, b)| *a += b);
+    }
+    exit(strictly(s, 1, &outside))
+}
+
+impl Failure {
+    /// The file of the schedule.
+    fn file(&self, s: &Search) -> String {
+        let (run, failed) = (&self.run, &self.failed);
+        let mut file = format!("{HEAD}\n");
+        let _ = writeln!(file, "release {}", s.release);
+        let _ = writeln!(file, "started {}", super::started());
+        let _ = writeln!(file, "status {}", run.status);
+        let _ = writeln!(file, "hash {}", run.hash);
+        let _ = writeln!(file, "seconds {}", failed.seconds);
+        file.push_str(&failed.given.text());
+        for a in &s.command {
+            let _ = writeln!(file, "argument {}", json_text(a));
+        }
+        for d in &failed.schedule {
+            let _ = writeln!(file, "deviation {}", deviation_text(d));
+        }
+        for l in relevant(&self.story) {
+            let _ = writeln!(file, "line {}", l.join("\t"));
+        }
+        let did = |l: &&str| l.starts_with("paths") || l.starts_with("steps");
+        for l in self.story.lines().filter(did) {
+            let _ = writeln!(file, "{l}");
+        }
+        let _ = writeln!(file, "sum {}", sum(&file));
+        file
+    }
+    /// The members of an object of JSON.
+    fn json(&self, path: &Path) -> String {
+        format!(
+            "\"status\":{},\"deadlock\":{},\"deviations\":{},\"before\":{},\"file\":{},\"output\":{}",
+            self.run.status,
+            self.run.deadlock,
+            self.failed.schedule.len(),
+            self.failed.before,
+            json_text(&path.display().to_string()),
+            json_text(&self.output)
+        )
+    }
+    fn text(&self, s: &Search, path: &Path) -> String {
+        let (run, failed) = (&self.run, &self.failed);
+        let mut text = String::new();
+        let ended = match run.status {
+            n if n == -libc::SIGALRM => format!("did not end within {} s", failed.seconds),
+            n if n < 0 => format!("was ended by signal {}", -n),
+            _ if run.deadlock => "ended in a deadlock".into(),
+            n => format!("failed with status {n}"),
+        };
+        match failed.schedule.is_empty() {
+            true => {
+                let _ = writeln!(text, "the base itself {ended}");
+            }
+            false => {
+                let _ = writeln!(text, "{ended}");
+                let _ = writeln!(
+                    text,
+                    "Shrunk from {} deviation{} to {}. Again: purlin replay {}",
+                    failed.before,
+                    if failed.before == 1 { "" } else { "s" },
+                    failed.schedule.len(),
+                    path.display()
+                );
+            }
+        }
+        text.push_str(&account(s.seed, &run.outside));
+        if run.status != failed.run.status && failed.run.status >= 0 {
+            text.push_str(
+                "The schedule that was cut down ends otherwise than the one that was found.\n",
+            );
+        }
+        text.push('\n');
+        text.push_str(&told(&relevant(&self.story)));
+        let late = failed.schedule.iter().find_map(|d| match d.kind {
+            Kind::Stall(ns) => Some(ns),
+            _ => None,
+        });
+        if let Some(ns) = late {
+            let _ = writeln!(
+                text,
+                "\nIt fails if that process is late by {} ms.",
+                (ns + 999_999) / 1_000_000
+            );
+        }
+        if !self.output.is_empty() {
+            let _ = writeln!(text, "\nIts output:");
+            for l in self.output.lines().take(40) {
+                let _ = writeln!(text, "  {l}");
+            }
+        }
+        text
+    }
 }
 
 /// The story of a schedule as text: lines of fields that are separated by tabs, as [`lines`] gives them.
@@ -225,6 +287,9 @@ pub fn told<S: AsRef<str>>(all: &[Vec<S>]) -> String {
         let stopped = match Kind::of(stop) {
             None => None,
             Some(Kind::Last) => Some(format!("stops before {call}, until nobody else can run")),
+            Some(Kind::Back) => Some(format!(
+                "does {call}, which is held back until another has sent there"
+            )),
             Some(Kind::Stall(ns)) => Some(format!(
                 "is late by {:.1} ms, before {call}",
                 ns as f64 / 1e6
@@ -271,9 +336,22 @@ pub struct Recorded {
 const HEAD: &str = "purlin schedule 2";
 
 /// A sum of a text: a file that was cut off or changed is told from one that is whole.
-fn sum(text: &str) -> u64 {
+pub(super) fn sum(text: &str) -> u64 {
     let byte = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3);
     text.bytes().fold(0xCBF2_9CE4_8422_2325, byte)
+}
+
+/// A deviation as a file has it.
+pub fn deviation_text(d: &Deviation) -> String {
+    format!("{} {} {}", d.path, d.op, d.kind.text())
+}
+
+/// The deviation of such a text.
+pub fn deviation(text: &str) -> Option<Deviation> {
+    let mut w = text.splitn(3, ' ');
+    let (path, op) = (w.next()?.parse().ok()?, w.next()?.parse().ok()?);
+    let kind = Kind::of(w.next()?)?;
+    Some(Deviation { path, op, kind })
 }
 
 /// Reads a file of a schedule; None: it is none.
@@ -310,12 +388,7 @@ pub fn read(text: &str) -> Option<Recorded> {
             "status" => r.replay.status = rest.parse().ok()?,
             "hash" => r.replay.hash = rest.parse().ok()?,
             "argument" => r.command.push(from_json(rest)?),
-            "deviation" => {
-                let mut w = rest.splitn(3, ' ');
-                let (path, op) = (w.next()?.parse().ok()?, w.next()?.parse().ok()?);
-                let kind = Kind::of(w.next()?)?;
-                r.replay.schedule.push(Deviation { path, op, kind });
-            }
+            "deviation" => r.replay.schedule.push(deviation(rest)?),
             "line" => r.story.push(rest.split('\t').map(str::to_owned).collect()),
             "seconds" => r.replay.seconds = rest.parse().ok()?,
             "paths" => paths = rest,
@@ -358,6 +431,7 @@ mod tests {
         }
         for k in [
             Kind::Last,
+            Kind::Back,
             Kind::Stall(5),
             Kind::After(7, 8),
             Kind::Sample(Sampling::Pct(4), 9),

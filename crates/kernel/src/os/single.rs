@@ -28,11 +28,15 @@ pub static ASKED: AtomicBool = AtomicBool::new(false);
 /// Is told of the end of the emulator with its exit status.
 static ENDED: OnceLock<fn(i32)> = OnceLock::new();
 
+/// Is told of the end of a process, before others are, with the data of its pid.
+static PROCESS_ENDS: OnceLock<fn(u32)> = OnceLock::new();
+
 /// Puts the mode on. `started`: the wall clock at the start, in nanoseconds since 1970. `ended` is called last of all as the emulator
-/// ends, with its exit status.
-pub(crate) fn begin(started: i64, ended: fn(i32)) {
+/// ends, with its exit status; `process_ends` as a process does.
+pub(crate) fn begin(started: i64, ended: fn(i32), process_ends: fn(u32)) {
     STARTED.store(started, Ordering::Relaxed);
     let _ = ENDED.set(ended);
+    let _ = PROCESS_ENDS.set(process_ends);
     ON.store(true, Ordering::Relaxed);
 }
 
@@ -56,6 +60,13 @@ pub(crate) fn advance(reductions: i64) {
 /// Has virtual time jump to `ns`, if it lies ahead.
 pub(crate) fn jump(ns: i64) {
     NOW.fetch_max(ns, Ordering::Relaxed);
+}
+
+/// A process ends, whose pid has that data. Others have not been told.
+pub(crate) fn process_ends(pid_data: u32) {
+    if let Some(f) = PROCESS_ENDS.get() {
+        f(pid_data);
+    }
 }
 
 /// The emulator ends with that exit status.

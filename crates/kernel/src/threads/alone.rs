@@ -65,7 +65,7 @@ pub fn run<E: Engine>() -> ! {
 
 /// Nobody is ready, or all that are have been stopped.
 fn idle() {
-    if choice::release_last() {
+    if choice::release_last() || choice::back::deliver_all() {
         return;
     }
     if poll::look(0) {

@@ -5,14 +5,14 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use purlin_runtime::schedules::{Recorded, VARIABLE, is_strategy};
+use purlin_runtime::schedules::{Recorded, VARIABLE, deviation_text, function, is_strategy};
 
 use super::{COMMANDS, become_program, elixir, print, schedules_each, schedules_page};
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
 
 const USE: &str = "purlin schedules [--seeds N] [--for SECONDS] [--seed N] [--strategy NAME] [--stall MS] [--jobs N] [--to FILE] \
-[--html PAGE] [--each-test] [--json] [--strict] -- COMMAND";
+[--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--keep-going] [--json] [--strict] -- COMMAND";
 
 pub(super) fn wrong(text: impl std::fmt::Display) -> Failure {
     Failure::new(USAGE, format!("purlin: {text}"))
@@ -25,15 +25,15 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
     let (o, rest) = Options::read(args)?;
     if o.each_test {
-        return schedules_each::run(context, &o, rest);
+        return schedules_each::run(context, &o, &rest);
     }
     let Some(_) = &o.html else {
-        return start(context, o.request, rest);
+        return start(context, o.request, &rest);
     };
     // The page is written when the search has ended: it is a process of its own.
     let file = o.file_of(0);
     let mut args = o.child_args(&file);
-    args.extend(rest.iter().cloned());
+    args.extend(rest);
     let status = schedules_each::own_status(context, &args)?;
     o.write_page(&file, status)?;
     Ok(status)
@@ -49,12 +49,14 @@ pub(super) struct Options {
     to: Option<PathBuf>,
     html: Option<PathBuf>,
     each_test: bool,
+    /// A part of the names of tests that are searched.
+    pub test: Option<String>,
     pub json: bool,
 }
 
 impl Options {
     /// The options, and the command.
-    fn read(args: &[OsString]) -> Result<(Options, &[OsString]), Failure> {
+    fn read(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
         let mut o = Options {
             request: String::from("search\n"),
             words: Vec::new(),
@@ -62,11 +64,16 @@ impl Options {
             to: None,
             html: None,
             each_test: false,
+            test: None,
             json: false,
         };
         let mut rest = args;
+        let mut recorded = None;
         loop {
             let Some((first, more)) = rest.split_first() else {
+                if let Some(command) = recorded {
+                    return Ok((o, command));
+                }
                 return Err(wrong(format!("schedules needs a command: {USE}")));
             };
             rest = more;
@@ -77,7 +84,7 @@ impl Options {
                     o.each_test = true;
                     continue;
                 }
-                "--json" | "--strict" => {
+                "--json" | "--strict" | "--keep-going" => {
                     let _ = writeln!(o.request, "{}", &option[2..]);
                     o.json |= option == "--json";
                     o.words.push(first.clone());
@@ -91,6 +98,9 @@ impl Options {
                 "--jobs" => "jobs",
                 "--to" => "to",
                 "--html" => "html",
+                "--from" => "from",
+                "--test" => "test",
+                "--delivery" => "delivery",
                 _ => return Err(wrong(format!("schedules has no option '{option}': {USE}"))),
             };
             let Some((word, more)) = rest.split_first() else {
@@ -120,6 +130,25 @@ impl Options {
                     };
                     let _ = writeln!(o.request, "{key} {}", (seconds * 1000.0) as u64);
                 }
+                "test" => {
+                    o.test = Some(value.into_owned());
+                    continue;
+                }
+                "delivery" if value != "order" && value != "any" => {
+                    return Err(wrong(format!(
+                        "--delivery: '{value}' is neither order nor any"
+                    )));
+                }
+                "from" if function(&value).is_none() || Path::new(word).exists() => {
+                    let r = read(word)?;
+                    for d in &r.replay.schedule {
+                        let _ = writeln!(o.request, "first {}", deviation_text(d));
+                    }
+                    recorded = Some(r.command.iter().map(OsString::from).collect());
+                }
+                "delivery" | "from" => {
+                    let _ = writeln!(o.request, "{key} {value}");
+                }
                 "strategy" if !is_strategy(&value) => {
                     return Err(wrong(format!(
                         "there is no strategy '{value}': portfolio, flips, pos, pct:D, surw, delays:N, stalls, random, none"
@@ -144,7 +173,10 @@ impl Options {
         if rest.is_empty() {
             return Err(wrong(format!("schedules needs a command: {USE}")));
         }
-        Ok((o, rest))
+        if o.test.is_some() && !o.each_test {
+            return Err(wrong("--test chooses among the tests of --each-test"));
+        }
+        Ok((o, rest.to_vec()))
     }
 
     /// Where the failing schedule of search `n` is written; 0: it is the only one.
@@ -237,12 +269,13 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
 
 fn read(file: &OsStr) -> Result<Recorded, Failure> {
     let name = file.to_string_lossy();
-    let text = std::fs::read_to_string(file).map_err(|e| {
+    let bytes = std::fs::read(file).map_err(|e| {
         Failure::new(
             NO_INPUT,
             format!("purlin: cannot read {name}: {}", reason(&e)),
         )
     })?;
+    let text = String::from_utf8_lossy(&bytes);
     purlin_runtime::schedules::read(&text).ok_or_else(|| {
         Failure::new(
             NO_INPUT,
@@ -255,8 +288,13 @@ fn read(file: &OsStr) -> Result<Recorded, Failure> {
 fn show(args: &[OsString]) -> Result<u8, Failure> {
     let (file, html) = match args {
         [file] => (file, None),
+        [file, option] | [option, file] if option == "--json" => {
+            return print(&json(&read(file)?));
+        }
         [file, option, html] if option == "--html" => (file, Some(html)),
-        _ => return Err(wrong("purlin schedules show FILE [--html PAGE]")),
+        _ => {
+            return Err(wrong("purlin schedules show FILE [--json | --html PAGE]"));
+        }
     };
     let r = read(file)?;
     if let Some(html) = html {
@@ -277,6 +315,38 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
     );
     text.push_str(&purlin_runtime::schedules::told(&r.story));
     print(&text)
+}
+
+/// The story of a file as JSON.
+fn json(r: &Recorded) -> String {
+    let text = |s: &str| format!("\"{}\"", schedules_each::escaped(s));
+    let command: Vec<String> = r.command.iter().map(|w| text(w)).collect();
+    let line = |f: &Vec<String>| {
+        let get = |i: usize| f.get(i).map_or("", String::as_str).trim();
+        let (place, function) = get(5).split_once("  ").unwrap_or(("", get(5)));
+        format!(
+            "{{\"pid\":{},\"call\":{},\"place\":{},\"function\":{},\"deviation\":{}}}",
+            text(get(3)),
+            text(get(4)),
+            text(place),
+            text(function),
+            match get(6) {
+                "" => "null".into(),
+                kind => text(kind),
+            }
+        )
+    };
+    let story: Vec<String> = r.story.iter().map(line).collect();
+    format!(
+        "{{\"command\":[{}],\"release\":{},\"started\":{},\"status\":{},\"hash\":\"{:016x}\",\"deviations\":{},\"story\":[{}]}}\n",
+        command.join(","),
+        r.release,
+        r.started,
+        r.replay.status,
+        r.replay.hash,
+        r.replay.schedule.len(),
+        story.join(",")
+    )
 }
 
 /// Turns this process into the command, whose emulator does what is asked for.

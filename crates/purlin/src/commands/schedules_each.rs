@@ -36,6 +36,11 @@ pub(super) fn run(context: &Context, o: &Options, words: &[OsString]) -> Result<
             ));
         }
     };
+    let wanted = |t: &Test| o.test.as_ref().is_none_or(|part| t.name.contains(part));
+    let tests: Vec<Test> = tests.into_iter().filter(wanted).collect();
+    if tests.is_empty() {
+        return Err(wrong("--test: no test has that in its name"));
+    }
     let mut worst = 0;
     let mut failed = 0;
     for (n, test) in tests.iter().enumerate() {
@@ -104,7 +109,7 @@ pub(super) fn own_status(context: &Context, args: &[OsString]) -> Result<u8, Fai
 }
 
 /// Text as JSON has it between quotes.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut t = String::new();
     for c in text.chars() {
         match c {

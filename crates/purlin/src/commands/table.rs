@@ -251,7 +251,7 @@ pub static COMMANDS: &[CommandRow] = &[
             option(
                 "--stall",
                 "MS",
-                "the longest that a process may be late (100)",
+                "the longest that a process may be late (95)",
             ),
             option("--jobs", "N", "runs at a time (1)"),
             option("--to", "FILE", "where a failing schedule is written"),
@@ -262,7 +262,23 @@ pub static COMMANDS: &[CommandRow] = &[
                 "each test of mix test, each module of rebar3 eunit, by itself",
             ),
             JSON,
-            option("--strict", "", "fail if two runs of the base differ"),
+            option("--test", "TEXT", "of these, those with that in their names"),
+            option(
+                "--from",
+                "FILE|M:F/A",
+                "begin with the schedule of a file, or at a function",
+            ),
+            option(
+                "--delivery",
+                "ORDER",
+                "any: messages of different senders may overtake each other (order)",
+            ),
+            option("--keep-going", "", "look for other failures, too"),
+            option(
+                "--strict",
+                "",
+                "status 5 if the seed does not decide all that the program does",
+            ),
         ],
         run: schedules::run,
     },
