@@ -42,7 +42,7 @@ as_user="setpriv --reuid=$user --regid=65534 --clear-groups env -i PATH=/usr/sbi
 own_programs() { # folder of erts
   for program in "$1"/bin/*; do
     name=$(basename "$program")
-    case $name in erl | erlexec) continue ;; esac
+    case $name in erl | erlexec | preloaded) continue ;; esac
     own=$(ls -d /usr/lib/erlang/erts-*/bin/"$name" 2>/dev/null | head -1)
     if [ "$(head -c2 "$program")" = '#!' ] && [ -n "$own" ]; then cp "$own" "$program"; fi
   done

@@ -204,9 +204,10 @@ fn main() -> ExitCode {
             compile(&setup, &programs);
             programs.retain(|p| {
                 let built = p.nif.as_ref().is_none_or(|n| {
-                    setup.folders().iter().all(|&(folder, cc)| {
-                        build_library(cc, &root, n, &setup.base.join(folder))
-                    })
+                    setup
+                        .folders()
+                        .iter()
+                        .all(|&(folder, cc)| build_library(cc, &root, n, &setup.base.join(folder)))
                 });
                 if !built {
                     println!(

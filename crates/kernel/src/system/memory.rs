@@ -330,9 +330,8 @@ pub fn hold_against(cx: &mut Cx) {
     }
     let bytes = size(cx);
     // What a small one had before was noted at any time, so only what is left without garbage tells whether it grows.
-    let grown = bytes >= SMALL
-        || has_grown(cx.self_pid().raw(), bytes)
-        || is_last_resort(&STATE.lock());
+    let grown =
+        bytes >= SMALL || has_grown(cx.self_pid().raw(), bytes) || is_last_resort(&STATE.lock());
     if grown && bytes >= least() && is_still_over() && !is_needed(cx) {
         end(cx, bytes, bytes, None);
     }

@@ -518,7 +518,11 @@ fn holders(text: &mut String, answer: Option<&Json>, when: &str, top: usize) {
             let _ = write!(told, " {name}");
         }
         let now = place(row.get("current").unwrap_or(&Json::Null));
-        let _ = write!(told, ", started with {}, at {now}", word(row, &["initial_call"]));
+        let _ = write!(
+            told,
+            ", started with {}, at {now}",
+            word(row, &["initial_call"])
+        );
         for (name, words) in [
             ("heap_bytes", "heap"),
             ("binary_bytes", "binaries"),
@@ -557,7 +561,10 @@ fn holders(text: &mut String, answer: Option<&Json>, when: &str, top: usize) {
     }
     let silent = number(answer, &["processes", "silent"]);
     if silent > 1.0 {
-        line(text, format_args!("    {} processes ran just then", count(silent)));
+        line(
+            text,
+            format_args!("    {} processes ran just then", count(silent)),
+        );
     }
     text.push('\n');
 }
