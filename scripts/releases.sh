@@ -124,7 +124,7 @@ relx_release() { # label
   release() { # version
     cat >rebar.config <<R
 {erl_opts, [debug_info]}.
-{relx, [{release, {rr, "$1"}, [rr, sasl, runtime_tools]}, {mode, prod}, {include_erts, "$dir/erts"},
+{relx, [{release, {rr, "$1"}, [rr, sasl, runtime_tools, compiler]}, {mode, prod}, {include_erts, "$dir/erts"},
         {sys_config, "./config/sys.config"}, {vm_args, "./config/vm.args"}, {extended_start_script, true}]}.
 R
     app=$(find . -path ./_build -prune -o -name rr.app.src -print)
