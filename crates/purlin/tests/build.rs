@@ -75,7 +75,10 @@ fn what_the_compiler_complains_of_is_told() {
         let output = s.build(&[name, "-o", "broken"]);
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{text}");
-        assert!(text.contains(" is no compiled module, or damaged"), "{text}");
+        assert!(
+            text.contains(" is no compiled module, or damaged"),
+            "{text}"
+        );
         assert!(!text.contains("exception"), "{text}");
     }
 }
