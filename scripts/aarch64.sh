@@ -15,7 +15,7 @@ here=$PWD
 PATH="$HOME/.cargo/bin:$PATH"
 machine=aarch64-unknown-linux-gnu
 need=""
-for p in aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64:qemu-user unshare:util-linux; do
+for p in aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu qemu-aarch64:qemu-user unshare:util-linux; do
   command -v "${p%%:*}" >/dev/null 2>&1 || need="$need ${p##*:}"
 done
 [ -x /usr/libexec/qemu-binfmt/aarch64-binfmt-P ] || need="$need qemu-user-binfmt"
@@ -33,7 +33,7 @@ sh scripts/roots.sh aarch64 >/dev/null
 root=$(cd "${ROOTS:-target/roots}/aarch64" && pwd)
 
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
-  CXX_aarch64_unknown_linux_gnu=aarch64-linux-gnu-g++ AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
+  AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
 [ -n "${PURLIN:-}" ] || cargo build --release -p purlin --target "$machine"
 program=$(realpath "${PURLIN:-target/$machine/release/purlin}")
 # The test program is the machine's own.
