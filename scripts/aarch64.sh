@@ -4,6 +4,7 @@
 # own. Prints `N passed, N failed, N skipped`.
 #
 #   scripts/aarch64.sh [NAME...]     NAMEs choose programs by part of their names, `all` takes all; without any: a sample
+#   scripts/aarch64.sh -- erl ...    runs `purlin erl ...` there
 #
 # PROGRAMS_MODES ("plain stress"), PROGRAMS_JOBS and the others of crates/purlin/tests/programs.rs hold. PROGRAMS_SLOWER (5): by how
 # much longer than elsewhere a program may take. There is no machine code for this processor: what runs is the interpreter.
@@ -37,7 +38,7 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aa
 [ -n "${PURLIN:-}" ] || cargo build --release -p purlin --target "$machine"
 program=$(realpath "${PURLIN:-target/$machine/release/purlin}")
 # The test program is the machine's own.
-test=${PROGRAMS_TEST:-$(cargo test --release -p purlin --test programs --no-run --message-format=json-render-diagnostics |
+[ "${1:-}" = -- ] || test=${PROGRAMS_TEST:-$(cargo test --release -p purlin --test programs --no-run --message-format=json-render-diagnostics |
   sed -n 's/.*"executable":"\([^"]*\/programs-[0-9a-f]*\)".*/\1/p' | tail -1)}
 
 # What starts it: the emulator finds libraries in the root, and Purlin its OTP, whatever a program does to its environment.
@@ -49,6 +50,23 @@ exec '$program' "\$@"
 WRAPPER
 chmod 755 target/aarch64/purlin
 
+enter() { # command...
+  inside='
+    if ! "$PURLIN" version >/dev/null 2>&1; then
+      mount -t binfmt_misc none /proc/sys/fs/binfmt_misc
+      sed "s/:OP\$/:OPF/" /usr/lib/binfmt.d/qemu-aarch64.conf >/proc/sys/fs/binfmt_misc/register
+      "$PURLIN" version >/dev/null || { echo "the kernel starts no program of aarch64" >&2; exit 2; }
+    fi
+    exec "$@"'
+  if "$PURLIN" version >/dev/null 2>&1; then "$@"; else unshare --map-root-user --mount sh -c "$inside" sh "$@"; fi
+}
+export PURLIN="$here/target/aarch64/purlin"
+if [ "${1:-}" = -- ]; then
+  shift
+  enter "$PURLIN" "$@"
+  exit
+fi
+
 # One program or two of each kind: memory, the order of what threads see, bits, natives in C, ports, files, sockets, signals of the
 # system, nodes, tools.
 sample="e_bignum e_maps e_regex e_zlib j_floats j_natives e_fused e_parts p_purge_race n_basics n_drivers n_threads shared_places
@@ -59,20 +77,12 @@ case "${*:-}" in
   all) names="" ;;
   *) names=$* ;;
 esac
-export PURLIN="$here/target/aarch64/purlin" PROGRAMS_MODES="${PROGRAMS_MODES:-plain stress}" PROGRAMS_SLOWER="${PROGRAMS_SLOWER:-5}" \
+export PROGRAMS_MODES="${PROGRAMS_MODES:-plain stress}" PROGRAMS_SLOWER="${PROGRAMS_SLOWER:-5}" \
   PROGRAMS_CC=aarch64-linux-gnu-gcc
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-inside='
-  if ! "$PURLIN" version >/dev/null 2>&1; then
-    mount -t binfmt_misc none /proc/sys/fs/binfmt_misc
-    sed "s/:OP\$/:OPF/" /usr/lib/binfmt.d/qemu-aarch64.conf >/proc/sys/fs/binfmt_misc/register
-    "$PURLIN" version >/dev/null || { echo "the kernel starts no program of aarch64" >&2; exit 2; }
-  fi
-  exec "$@"'
-if "$PURLIN" version >/dev/null 2>&1; then set -- sh -c; else set -- unshare --map-root-user --mount sh -c; fi
 # shellcheck disable=SC2086
-"$@" "$inside" sh "$test" $names 2>&1 </dev/null | tee "$log" || :
+enter "$test" $names 2>&1 </dev/null | tee "$log" || :
 awk '/^test result:/ { for (i = 1; i < NF; i++) { if ($(i+1) ~ /^passed/) p = $i; if ($(i+1) ~ /^failed/) f = $i; if ($(i+1) ~ /^ignored/) s = $i } }
      END { if (!p && !f) f = 1
            printf "%d passed, %d failed, %d skipped\n", p, f, s; exit (f > 0) }' "$log"
