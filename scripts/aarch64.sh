@@ -71,7 +71,7 @@ fi
 # system, nodes, tools.
 sample="e_bignum e_maps e_regex e_zlib j_floats j_natives e_fused e_parts p_purge_race n_basics n_drivers n_threads shared_places
   m_garbage p_deep d_nodes f_files f_signals n_forker c_atomics p_messages p_timers p_monitors c_crypto f_sockets f_prim_socket
-  s_system e_ets_resize s_trace_messages x_genserver t_signals t_terminal t_crash"
+  e_ets_resize s_trace_messages x_genserver t_terminal t_crash"
 case "${*:-}" in
   "") names=$sample ;;
   all) names="" ;;

@@ -140,10 +140,10 @@ struct Setup {
 
 impl Setup {
     /// Where the compiled programs are, with their native libraries, and the compiler of those: for stock, then for Purlin, if
-    /// the latter has a compiler of its own. The names are of one length.
-    fn folders(&self) -> Vec<(&'static str, &str)> {
-        let mut folders = vec![("ebin", "cc")];
-        folders.extend(self.cc.as_deref().map(|cc| ("ebix", cc)));
+    /// the latter has a compiler of its own. They lie beside the directories of the runs, whose programs know them as `../ebin`.
+    fn folders(&self) -> Vec<(PathBuf, &str)> {
+        let mut folders = vec![(self.base.join("ebin"), "cc")];
+        folders.extend(self.cc.as_deref().map(|cc| (self.base.join("p/ebin"), cc)));
         folders
     }
 }
@@ -207,7 +207,7 @@ fn main() -> ExitCode {
                     setup
                         .folders()
                         .iter()
-                        .all(|&(folder, cc)| build_library(cc, &root, n, &setup.base.join(folder)))
+                        .all(|(folder, cc)| build_library(cc, &root, n, folder))
                 });
                 if !built {
                     println!(
@@ -344,11 +344,10 @@ fn compile(setup: &Setup, programs: &[Program]) {
         assert!(status.success(), "a program does not compile");
     }
     for (folder, _) in &setup.folders()[1..] {
-        fs::create_dir_all(setup.base.join(folder)).expect("makes a directory");
+        fs::create_dir_all(folder).expect("makes a directory");
         for file in fs::read_dir(setup.base.join("ebin")).expect("is a directory") {
             let file = file.expect("can be read");
-            fs::copy(file.path(), setup.base.join(folder).join(file.file_name()))
-                .expect("copies a file");
+            fs::copy(file.path(), folder.join(file.file_name())).expect("copies a file");
         }
     }
 }
@@ -468,7 +467,11 @@ fn execute(
     purlin: Option<&Path>,
     mode: Mode,
 ) -> Outcome {
-    let stem = setup.base.join(format!("{}-{side}", program.name));
+    let stem = match (purlin, setup.cc.is_some()) {
+        (Some(_), true) => setup.base.join("p"),
+        _ => setup.base.clone(),
+    };
+    let stem = stem.join(format!("{}-{side}", program.name));
     let dir = stem.with_extension("d");
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).expect("makes a directory");
@@ -478,11 +481,7 @@ fn execute(
     let path = program.path.display();
     let script = match program.path.extension().and_then(|e| e.to_str()) {
         Some("erl") => format!(
-            "exec erl -noshell -pa ../{} -eval '{}:main(), halt(0).'",
-            match purlin {
-                Some(_) => setup.folders().last().expect("has one").0,
-                None => "ebin",
-            },
+            "exec erl -noshell -pa ../ebin -eval '{}:main(), halt(0).'",
             program.name
         ),
         Some("exs") => format!("exec elixir {path} argument"),
