@@ -1,6 +1,6 @@
 # Each target installs what is missing on a Debian machine, then does its work. `sh demo`, `sh test` and `sh bench` need no make.
 # A line with `##` is what `make help` shows of a target.
-.PHONY: all install uninstall deb image releases figures help demo test test-modes test-release models check tidy coverage bench conformance generated fuzz soak hunt selfbuild setup \
+.PHONY: all install uninstall deb image releases figures help demo test test-modes test-release test-aarch64 models check tidy coverage bench conformance generated fuzz soak hunt selfbuild setup \
   roots atoms tables cluster networks nif-packages nif-rustler rabbitmq applications
 all: ## builds the release
 	cargo build --release
@@ -58,6 +58,10 @@ test-modes: setup ## programs in all modes of memory (takes long)
 # ROOT names one of `make roots`, NAMES some programs: make test-release ROOT=otp29 NAMES="zlib maps"
 test-release: setup ## programs of tests/programs on another release, compared with its stock
 	@sh scripts/release_tests.sh $(or $(ROOT),otp29) $(NAMES)
+
+# NAMES names some, or all: make test-aarch64 NAMES="e_maps d_nodes"
+test-aarch64: setup ## a sample of the programs on aarch64, by qemu-user
+	@sh scripts/aarch64.sh $(NAMES)
 
 # Each for MODEL_SECONDS (120) at most. `make test` runs them for ten.
 models: setup ## models of the protocols between threads

@@ -28,6 +28,8 @@ unpack() { # packages…
       --exclude './usr/share/locale/*' --exclude './usr/share/zoneinfo/right/*' --exclude './usr/share/zoneinfo/posix/*' \
       --exclude './usr/lib/*/gconv/*' --exclude '*/beam.smp' --exclude '*/erl_call' --exclude '*/yielding_c_fun' \
       --exclude './usr/lib/erlang/man/*' --exclude './usr/lib/erlang/lib/*/src/*' --exclude './usr/lib/erlang/lib/*/examples/*' \
+      --exclude '*/libmvec.so*' --exclude '*/libthread_db*' --exclude '*/libmemusage*' \
+      --exclude '*/libc_malloc_debug*' --exclude '*/libpcprofile*' \
       --exclude './usr/lib/valgrind*' --exclude './usr/share/initramfs-tools*' --exclude './usr/share/bug*'
   done
 }

@@ -5,6 +5,13 @@
 set -eu
 cd "$(dirname "$0")/.."
 prefix=${PREFIX:-/usr/local}
+case $prefix in
+  /*) ;;
+  *)
+    echo "PREFIX must begin with /: $prefix" >&2
+    exit 2
+    ;;
+esac
 to=${DESTDIR:-}$prefix
 program=${PURLIN:-target/release/purlin}
 runs=${CROSS:-$program}
@@ -26,10 +33,16 @@ if [ "${1:-}" = --uninstall ]; then
   done
   exit 0
 fi
+if [ $# -gt 0 ]; then
+  echo "$1 is not understood: scripts/install.sh [--uninstall]" >&2
+  exit 2
+fi
 [ -x "$program" ] || { echo "$program is not there: build it first (make)" >&2; exit 1; }
 command -v strip >/dev/null || { echo "strip is missing: install binutils" >&2; exit 1; }
 umask 022
-mkdir -p "$to/bin" "$texts" "$(dirname "$bash")" "$(dirname "$zsh")" "$(dirname "$fish")" "$(dirname "$manual")"
+for dir in "$to/bin" "$texts" "$(dirname "$bash")" "$(dirname "$zsh")" "$(dirname "$fish")" "$(dirname "$manual")"; do
+  mkdir -p "$dir"
+done
 # Beside the old one and then in its place, so that nodes which run go on with theirs.
 "${STRIP:-strip}" --strip-all -o "$to/bin/.purlin-$$" "$program"
 chmod 755 "$to/bin/.purlin-$$"

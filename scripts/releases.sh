@@ -2,12 +2,13 @@
 # Releases of an own system on Purlin, step by step: scripts/releases.sh [ROOT…]. `mix release` and relx (rebar3) with the folder that
 # `purlin erts` makes, on the machine's OTP (`machine`) and on those of roots that scripts/roots.sh has made (otp27, otp29): each
 # command of the release's script, from a read-only file system, as another user, with and without distribution, and a hot upgrade.
-# PURLIN names the program. Ends with a line: N passed, N failed. Needs root, to mount and to be another user.
+# PURLIN names the program, STEP_SECONDS (60) is what a step may take. Ends with a line: N passed, N failed. Needs root, to mount and to be another user.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
 purlin=${PURLIN:-$here/target/release/purlin}
 roots=${ROOTS:-$here/target/roots}
 user=nobody
+seconds=${STEP_SECONDS:-60}
 [ "$(id -u)" = 0 ] || { echo "this mounts file systems: run it as root" >&2; exit 2; }
 [ $# -gt 0 ] || set -- machine
 work=$(mktemp -d)
@@ -22,11 +23,11 @@ cleanup() {
 }
 trap cleanup EXIT
 trap 'exit 1' INT TERM
-# check NAME PATTERN COMMAND…: the command ends well within a minute, and a line of what it prints is like the pattern.
+# check NAME PATTERN COMMAND…: the command ends well in time, and a line of what it prints is like the pattern.
 check() {
   name=$1 pattern=$2
   shift 2
-  out=$(timeout -k 5 60 "$@" </dev/null 2>&1)
+  out=$(timeout -k 5 "$seconds" "$@" </dev/null 2>&1)
   status=$?
   if [ $status = 0 ] && echo "$out" | grep -q "$pattern"; then
     passed=$((passed + 1))
@@ -42,7 +43,7 @@ as_user="setpriv --reuid=$user --regid=65534 --clear-groups env -i PATH=/usr/sbi
 own_programs() { # folder of erts
   for program in "$1"/bin/*; do
     name=$(basename "$program")
-    case $name in erl | erlexec) continue ;; esac
+    case $name in erl | erlexec | preloaded) continue ;; esac
     own=$(ls -d /usr/lib/erlang/erts-*/bin/"$name" 2>/dev/null | head -1)
     if [ "$(head -c2 "$program")" = '#!' ] && [ -n "$own" ]; then cp "$own" "$program"; fi
   done
@@ -124,7 +125,7 @@ relx_release() { # label
   release() { # version
     cat >rebar.config <<R
 {erl_opts, [debug_info]}.
-{relx, [{release, {rr, "$1"}, [rr, sasl, runtime_tools]}, {mode, prod}, {include_erts, "$dir/erts"},
+{relx, [{release, {rr, "$1"}, [rr, sasl, runtime_tools, compiler]}, {mode, prod}, {include_erts, "$dir/erts"},
         {sys_config, "./config/sys.config"}, {vm_args, "./config/vm.args"}, {extended_start_script, true}]}.
 R
     app=$(find . -path ./_build -prune -o -name rr.app.src -print)

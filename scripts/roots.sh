@@ -4,6 +4,7 @@
 # Each is a file tree with the libraries in usr/lib/erlang, and with the stock emulator of that release: the executables of
 # its erts are scripts that start the real ones under the tree's own dynamic linker and C library, so that
 # `target/roots/otp27/bin/erl` is that release's stock `erl` on any machine. `bin/elixir` is Elixir on it.
+# `aarch64` is the machine's own release for another processor, without scripts in place of executables: `make test-aarch64`.
 # The mirror is the one that the machine's own apt is told of. Prints the roots that are there at the end, a line each; the
 # status is 1 if one of those asked for could not be had.
 set -u
@@ -17,6 +18,7 @@ suite_of() {
   case $1 in
     otp27) echo trixie ;;
     otp29) echo sid ;;
+    aarch64) (. /etc/os-release && echo "${VERSION_CODENAME:-stable}") ;;
     *) return 1 ;;
   esac
 }
@@ -48,7 +50,9 @@ mirror() {
 # fetch NAME SUITE: downloads and unpacks into $roots/NAME.new, and moves it into place when it is whole.
 fetch() {
   name=$1 suite=$2
-  apt=$roots/apt/$suite
+  apt=$roots/apt/$name
+  own=$(dpkg --print-architecture)
+  case $name in aarch64) architecture=arm64 ;; *) architecture=$own ;; esac
   mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/debs" || return 1
   : >"$apt/status"
   address=$(mirror)
@@ -57,7 +61,7 @@ fetch() {
     echo "deb $address $suite main"
     echo "deb-src $address $suite main"
   } >"$apt/sources.list"
-  set -- -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists" \
+  set -- -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" -o "Dir::State::lists=$apt/lists" \
     -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none \
     -o Acquire::Check-Valid-Until=false -o Acquire::Check-Date=false -o Acquire::Retries=2
   apt-get "$@" update -qq >&2 || return 1
@@ -82,7 +86,7 @@ fetch() {
     target=$(readlink "$link")
     [ -e "$tree$target" ] && ln -sfn "$(realpath -s --relative-to="$(dirname "$link")" "$tree$target")" "$link"
   done
-  wrap "$tree" || return 1
+  [ "$architecture" != "$own" ] || wrap "$tree" || return 1
   rm -rf "${roots:?}/$name" && mv "$tree" "$roots/$name" && rm -rf "$apt/debs"
 }
 
@@ -134,7 +138,7 @@ ENTRY
 
 status=0
 for name in ${*:-otp27 otp29}; do
-  suite=$(suite_of "$name") || { echo "unknown root: $name (otp27 otp29)" >&2; exit 2; }
+  suite=$(suite_of "$name") || { echo "unknown root: $name (otp27 otp29 aarch64)" >&2; exit 2; }
   [ -d "$roots/$name/usr/lib/erlang" ] || fetch "$name" "$suite" || { echo "$name cannot be fetched" >&2; status=1; continue; }
   echo "$roots/$name"
 done

@@ -336,6 +336,7 @@ fn open_file(mut path: Vec<u8>) -> Result<(Open, String), Refused> {
         Some(Ok(own)) => own,
         _ => CString::new(path).unwrap_or_default(),
     };
+    purlin_io::port::orphans::may_make_others();
     // SAFETY: a string; what the library does as it is opened is its own business.
     let handle = unsafe { libc::dlopen(c.as_ptr(), libc::RTLD_NOW) };
     if handle.is_null() {

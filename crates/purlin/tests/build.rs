@@ -57,6 +57,32 @@ impl Drop for Scratch {
     }
 }
 
+#[test]
+fn what_the_compiler_complains_of_is_told() {
+    if !is_there("erl") {
+        return;
+    }
+    let s = Scratch::new("broken");
+    s.file("broken.erl", "-module(broken).\nmain( -> ok.\n");
+    let output = s.build(&["broken.erl", "-o", "broken"]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("broken.erl:2"), "{text}");
+    assert!(text.contains("syntax error"), "{text}");
+    assert!(!s.0.join("broken").exists());
+    for (name, bytes) in [("none.beam", ""), ("junk.beam", "FOR1 and nothing of it")] {
+        s.file(name, bytes);
+        let output = s.build(&[name, "-o", "broken"]);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(
+            text.contains(" is no compiled module, or damaged"),
+            "{text}"
+        );
+        assert!(!text.contains("exception"), "{text}");
+    }
+}
+
 /// With nothing in its environment, and no folder of its own.
 fn run(program: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(program)

@@ -839,6 +839,44 @@ stay() ->
     receive never -> Large end.
 "#;
 
+/// 24 MiB of binaries, which one process has, are let go; 12 MiB are another's to the end, and a table takes some.
+const HELD: &str = r#"
+-module(held).
+-export([main/0]).
+main() ->
+    Brief = spawn(fun() -> Bs = many(24), receive stop -> length(Bs) end end),
+    register(brief, Brief),
+    timer:sleep(1500),
+    Ref = monitor(process, Brief),
+    Brief ! stop,
+    receive {'DOWN', Ref, _, _, _} -> ok end,
+    register(long, spawn(fun() -> Bs = many(12), receive stop -> length(Bs) end end)),
+    ets:new(full, [named_table, public]),
+    [ets:insert(full, {N, lists:seq(1, 10)}) || N <- lists:seq(1, 20000)],
+    timer:sleep(500).
+many(N) -> [binary:copy(<<I:32>>, 256 * 1024) || I <- lists:seq(1, N)].
+"#;
+
+#[test]
+fn who_holds_most_at_the_peak_and_at_the_end_is_told() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    scratch.file("held.erl", HELD);
+    let output = scratch.purlin(&["explain", "run", "held.erl"]);
+    let text = err(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let (_, after) = text.split_once("At the peak, ").expect("tells of the peak");
+    let (peak, end) = after.split_once("At the end, ").expect("tells of the end");
+    let first = |text: &str| text.lines().nth(1).unwrap_or_default().to_string();
+    assert!(first(peak).contains(" brief, "), "{text}");
+    assert!(first(peak).contains("; binaries 24.0 MiB"), "{text}");
+    assert!(first(end).contains(" long, "), "{text}");
+    assert!(first(end).contains("; binaries 12.0 MiB"), "{text}");
+    assert!(end.contains(": table full, 20,000 objects"), "{text}");
+    assert!(!end.contains("brief"), "{text}");
+}
+
 #[test]
 fn what_is_known_of_memory_comes_to_what_is_resident() {
     let Some(scratch) = Scratch::new() else {

@@ -122,6 +122,25 @@ fn installed_and_taken_away() {
     script(&["--uninstall"]);
 }
 
+/// What makes no sense is refused before anything is written.
+#[test]
+fn nothing_is_installed_anywhere_else() {
+    let scratch = Scratch::new("refused");
+    for (prefix, argument) in [("opt", None), ("/opt/p", Some("--remove"))] {
+        let (output, _) = output(
+            Command::new("sh")
+                .arg(tree().join("scripts/install.sh"))
+                .args(argument)
+                .env("PURLIN", PURLIN)
+                .env("PREFIX", prefix)
+                .env("DESTDIR", &scratch.0),
+        );
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr).lines().count(), 1);
+        assert_eq!(files(&scratch.0), [] as [PathBuf; 0]);
+    }
+}
+
 #[test]
 fn the_manual_page_names_all_commands() {
     let page = help("man");

@@ -18,7 +18,8 @@
 //! (it leaves and goes by chance, from the seed `PROGRAMS_SEED`), for all programs whatever their heads say; `PROGRAMS_STRESS=0` leaves out the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
 //! executable to test, `PURLIN_COVERAGE` a directory where each program leaves a file of the ops and BIFs that it has run, if
 //! the executable was built with debug assertions (`scripts/coverage.sh`); and `PURLIN=stock` compares the stock runtime with itself, which finds programs that aren't
-//! deterministic. Arguments that don't begin with `-` choose programs by part of their name.
+//! deterministic; `PROGRAMS_CC` the compiler of native libraries for an executable of another processor, and `PROGRAMS_SLOWER` by how much
+//! longer a program may take (`scripts/aarch64.sh`). Arguments that don't begin with `-` choose programs by part of their name.
 //!
 //! `known_failures.txt` names programs that differ, with the reason. They count as ignored; one that has come to agree
 //! is reported so that it can be taken off the list.
@@ -131,6 +132,20 @@ struct Setup {
     /// `None`: the stock runtime stands in.
     purlin: Option<PathBuf>,
     known: HashMap<String, String>,
+    /// The compiler of native libraries for Purlin, where it isn't the machine's own.
+    cc: Option<String>,
+    /// By how much longer a program may take on Purlin.
+    slower: u32,
+}
+
+impl Setup {
+    /// Where the compiled programs are, with their native libraries, and the compiler of those: for stock, then for Purlin, if
+    /// the latter has a compiler of its own. They lie beside the directories of the runs, whose programs know them as `../ebin`.
+    fn folders(&self) -> Vec<(PathBuf, &str)> {
+        let mut folders = vec![(self.base.join("ebin"), "cc")];
+        folders.extend(self.cc.as_deref().map(|cc| (self.base.join("p/ebin"), cc)));
+        folders
+    }
 }
 
 enum Verdict {
@@ -174,6 +189,9 @@ fn main() -> ExitCode {
         base,
         purlin,
         known: known_failures(&root),
+        cc: std::env::var("PROGRAMS_CC").ok(),
+        slower: std::env::var("PROGRAMS_SLOWER")
+            .map_or(1, |n| n.parse().expect("PROGRAMS_SLOWER is a number")),
     };
     let begun = Instant::now();
     println!("\nrunning {} programs", programs.len());
@@ -185,10 +203,12 @@ fn main() -> ExitCode {
         None => {
             compile(&setup, &programs);
             programs.retain(|p| {
-                let built = p
-                    .nif
-                    .as_ref()
-                    .is_none_or(|n| build_library(&setup, &root, n));
+                let built = p.nif.as_ref().is_none_or(|n| {
+                    setup
+                        .folders()
+                        .iter()
+                        .all(|(folder, cc)| build_library(cc, &root, n, folder))
+                });
                 if !built {
                     println!(
                         "test {} ... ignored\n    no C compiler, or no headers of OTP",
@@ -323,10 +343,17 @@ fn compile(setup: &Setup, programs: &[Program]) {
         let status = erlc.status().expect("erlc starts");
         assert!(status.success(), "a program does not compile");
     }
+    for (folder, _) in &setup.folders()[1..] {
+        fs::create_dir_all(folder).expect("makes a directory");
+        for file in fs::read_dir(setup.base.join("ebin")).expect("is a directory") {
+            let file = file.expect("can be read");
+            fs::copy(file.path(), folder.join(file.file_name())).expect("copies a file");
+        }
+    }
 }
 
 /// Compiles a native library of the tests; false: it can't be done here.
-fn build_library(setup: &Setup, root: &Path, name: &str) -> bool {
+fn build_library(cc: &str, root: &Path, name: &str, folder: &Path) -> bool {
     let headers = Command::new("erl")
         .args([
             "-noshell",
@@ -338,12 +365,12 @@ fn build_library(setup: &Setup, root: &Path, name: &str) -> bool {
     let Some(headers) = headers.ok().filter(|h| h.join("erl_nif.h").exists()) else {
         return false;
     };
-    Command::new("cc")
+    Command::new(cc)
         .args(["-shared", "-fPIC", "-O1", "-pthread", "-I"])
         .arg(headers)
         .arg(root.join("../nif").join(name).with_extension("c"))
         .arg("-o")
-        .arg(setup.base.join("ebin").join(name).with_extension("so"))
+        .arg(folder.join(name).with_extension("so"))
         .status()
         .is_ok_and(|s| s.success())
 }
@@ -440,7 +467,11 @@ fn execute(
     purlin: Option<&Path>,
     mode: Mode,
 ) -> Outcome {
-    let stem = setup.base.join(format!("{}-{side}", program.name));
+    let stem = match (purlin, setup.cc.is_some()) {
+        (Some(_), true) => setup.base.join("p"),
+        _ => setup.base.clone(),
+    };
+    let stem = stem.join(format!("{}-{side}", program.name));
     let dir = stem.with_extension("d");
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).expect("makes a directory");
@@ -511,6 +542,10 @@ fn execute(
         program.limit * 4
     } else {
         program.limit
+    };
+    let limit = match purlin {
+        Some(_) => limit * setup.slower,
+        None => limit,
     };
     let status = match command.spawn() {
         Ok(child) => wait(child, limit),

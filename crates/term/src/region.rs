@@ -26,8 +26,11 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering}
 /// Bytes in a chunk.
 pub const CHUNK_BYTES: usize = 1 << CHUNK_SHIFT;
 const CHUNK_SHIFT: u32 = 12;
-/// Bytes of addresses reserved for regions.
+/// Bytes of addresses reserved for regions. On other processors than x86-64 there are kernels that give a program 39 bits of addresses.
+#[cfg(target_arch = "x86_64")]
 const SPACE_BYTES: usize = 1 << 40;
+#[cfg(not(target_arch = "x86_64"))]
+const SPACE_BYTES: usize = 1 << 38;
 /// Where the counted regions start.
 const COUNTED: usize = SPACE_BYTES / 2;
 /// Bytes of each half that are behind the fence, where there is one.
@@ -234,8 +237,7 @@ fn space() -> &'static Space {
 /// Whether `p` points into a region (or its reserved addresses).
 #[inline(always)]
 pub fn is_region_ptr(p: *const Term) -> bool {
-    // Before the first region exists BASE is 0, and no address lies this low in a 2^40 range but small ones; the
-    // first mapping of the runtime makes the space, see `init`.
+    // BASE is 0 until `init` has made the space, which is before there is any heap.
     (p as usize).wrapping_sub(BASE.load(Ordering::Relaxed)) < SPACE_BYTES
 }
 
@@ -350,6 +352,10 @@ impl Builder {
                 None => {
                     let a = f.cold.take(chunks).unwrap_or_else(|| {
                         let a = f.next;
+                        let end = if half == 0 { COUNTED } else { SPACE_BYTES } >> CHUNK_SHIFT;
+                        if (end as u32 - a) < chunks {
+                            crate::sys::out_of_memory("eheap_alloc", words * 8, "shared_region");
+                        }
                         f.next += chunks;
                         a
                     });

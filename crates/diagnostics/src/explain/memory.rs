@@ -51,7 +51,7 @@ fn resident() -> (Option<u64>, Option<u64>) {
     (line("VmRSS"), line("VmHWM"))
 }
 
-fn tables(top: usize) -> Json {
+pub fn tables(top: usize) -> Json {
     let mut all: Vec<_> = crate::ets::all()
         .into_iter()
         .map(|t| {

@@ -9,6 +9,7 @@
 //! * An answer takes memory and time within bounds that are constants here and in `survey.rs`, whatever runs.
 
 mod copies;
+mod holders;
 mod machine_code;
 pub(crate) mod memory;
 pub(crate) mod names;
@@ -189,6 +190,7 @@ pub(crate) fn start(flags: &PurlinFlags) {
     socket::serve();
     if std::env::var_os(VARIABLE).is_some() {
         crate::halt::on_end(at_end);
+        holders::watch();
     }
 }
 
@@ -198,6 +200,10 @@ fn at_end() {
         return;
     };
     if let Some(topic) = TOPICS.iter().find(|t| t.name == "run") {
-        let _ = std::fs::write(file, format!("{}\n", told(topic, MOST)));
+        let mut answer = told(topic, MOST);
+        if let Json::Object(pairs) = &mut answer {
+            pairs.push(("holders".into(), holders::at_end()));
+        }
+        let _ = std::fs::write(file, format!("{answer}\n"));
     }
 }

@@ -6,9 +6,11 @@
 
 use super::names;
 use crate::bif::process_info;
+use crate::cx::Cx;
 use crate::json::Json;
-use crate::process;
 use crate::process::registry;
+use crate::process::{self, Enter};
+use crate::sched;
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, atom};
 use std::collections::HashSet;
@@ -20,6 +22,8 @@ const ASKED: usize = 20_000;
 /// Tasks that are under way at a time.
 const AT_ONCE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long to wait at the end for schedulers to come to the end of their time slices.
+const STOP: Duration = Duration::from_millis(200);
 
 /// The answer of a process.
 struct Row {
@@ -45,7 +49,7 @@ pub struct Survey {
 }
 
 /// The answer of the process in the context.
-fn row(cx: &mut crate::cx::Cx, stands_for: usize) -> Row {
+fn row(cx: &mut Cx, stands_for: usize) -> Row {
     let current = process_info::current(cx).map_or(Json::Null, |p| {
         names::place(p.module, p.function, p.arity, p.line.as_ref())
     });
@@ -68,7 +72,7 @@ fn row(cx: &mut crate::cx::Cx, stands_for: usize) -> Row {
 }
 
 /// The function that a process was started with: what `proc_lib` remembers, if it was started by that.
-pub(crate) fn initial(cx: &mut crate::cx::Cx) -> String {
+pub(crate) fn initial(cx: &mut Cx) -> String {
     let key = atom::intern("$initial_call");
     let noted = cx.process().ext().and_then(|e| e.dict.get(key));
     if let Some(&[m, f, a]) = noted.and_then(|t| t.as_tuple())
@@ -89,7 +93,7 @@ pub(crate) fn initial(cx: &mut crate::cx::Cx) -> String {
 /// don't answer in time.
 fn ask_each<T: Copy + Send + 'static, R: Send + 'static>(
     pids: &[(Term, T)],
-    f: fn(&mut crate::cx::Cx, T) -> R,
+    f: fn(&mut Cx, T) -> R,
 ) -> Vec<R> {
     let deadline = Instant::now() + PATIENCE;
     let mut rows = Vec::with_capacity(pids.len());
@@ -101,7 +105,7 @@ fn ask_each<T: Copy + Send + 'static, R: Send + 'static>(
             && let Some(&(pid, with)) = next.next()
         {
             let tell = tell.clone();
-            let task = move |cx: Option<&mut crate::cx::Cx>| {
+            let task = move |cx: Option<&mut Cx>| {
                 let _ = tell.send(cx.map(|cx| f(cx, with)));
             };
             crate::signal::send::run_in(pid, Box::new(task));
@@ -120,7 +124,7 @@ fn ask_each<T: Copy + Send + 'static, R: Send + 'static>(
 }
 
 /// Asks processes, as [`ask_each`] does.
-pub(crate) fn ask<R: Send + 'static>(pids: &[Term], f: fn(&mut crate::cx::Cx) -> R) -> Vec<R> {
+pub(crate) fn ask<R: Send + 'static>(pids: &[Term], f: fn(&mut Cx) -> R) -> Vec<R> {
     let each: Vec<_> = pids.iter().map(|&p| (p, f)).collect();
     ask_each(&each, |cx, f| f(cx))
 }
@@ -243,6 +247,49 @@ impl Row {
             ("message_bytes", self.message_bytes.into()),
         ])
     }
+}
+
+/// The bytes that a process keeps, binaries included, whoever else has them.
+fn holds(r: &Row) -> usize {
+    r.memory + r.binaries
+}
+
+/// Who holds what, with the binaries that each has.
+pub fn holders(top: usize) -> Json {
+    survey().json(top, holds)
+}
+
+/// As [`holders`], where the emulator ends: schedulers are stopped for good, and processes that don't run then are looked at. Those that do
+/// are silent.
+pub fn holders_at_end(top: usize) -> Json {
+    sched::stop(STOP);
+    let mut cx = Cx::boxed(0);
+    let pids = process::table().some_pids(1);
+    let mut rows = Vec::new();
+    for pid in pids.iter().take(ASKED) {
+        let Some(p) = process::table().find(*pid) else {
+            continue;
+        };
+        // SAFETY: cells are never unmapped; the state word is an atomic.
+        let state = unsafe { (*p).state.load() };
+        if !state.is_alive() || state.is_running() || state.is_exiting() {
+            continue;
+        }
+        // SAFETY: schedulers have stopped, so that a process which doesn't run is nobody's but this thread's. It is given back as it was.
+        unsafe {
+            let (pc, live) = ((*p).pc, (*p).live as usize);
+            cx.enter(p);
+            cx.bif_pc = pc;
+            rows.push(row(&mut cx, 1));
+            cx.leave(pc, live);
+        }
+    }
+    let survey = Survey {
+        rows,
+        processes: pids.len(),
+        asked: pids.len(),
+    };
+    survey.json(top, holds)
 }
 
 pub fn by_memory(top: usize) -> Json {

@@ -80,7 +80,7 @@ pub(super) fn file_info(cx: &mut Cx, st: &libc::stat, access: u8) -> Term {
         cx.int(st.st_mtime),
         cx.int(st.st_ctime),
         low(st.st_mode as u64),
-        low(st.st_nlink),
+        low(st.st_nlink as u64),
         low(st.st_dev),
         low(st.st_rdev),
         low(st.st_ino),

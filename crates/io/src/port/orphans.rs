@@ -4,12 +4,22 @@
 //!
 //! # Whose a child is
 //! Programs of ports have who waits for them ([`super::spawn`]). A library may have made others, which are its own to wait for, and
-//! nothing tells them from orphans. So only those are waited for here that ended [`PATIENCE`] ago and still are there.
+//! nothing tells them from orphans. So once there is a library ([`may_make_others`]) only those are waited for here that ended
+//! [`PATIENCE`] ago and still are there; before, each at once.
 
 use super::spawn;
 use crate::os::child;
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// There is somebody who may make children that are not known here.
+static OTHERS: AtomicBool = AtomicBool::new(false);
+
+/// A library is about to be loaded, which may make children of its own.
+pub fn may_make_others() {
+    OTHERS.store(true, Ordering::SeqCst);
+}
 
 /// How long a child stays that has ended, for a library to wait for it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -54,7 +64,9 @@ fn wait_for_some() -> bool {
     };
     let mut ended: HashSet<libc::pid_t> = child::ended_children().into_iter().collect();
     ended.insert(first);
-    std::thread::sleep(PATIENCE);
+    if OTHERS.load(Ordering::SeqCst) {
+        std::thread::sleep(PATIENCE);
+    }
     ended.into_iter().for_each(spawn::wait_for_stranger);
     true
 }

@@ -51,6 +51,8 @@ const FRESH: i64 = 500_000;
 const SPARED: [(i64, usize); 3] = [(8, 4096), (14, 8192), (i64::MAX, 32_768)];
 /// Processes and tables that take less have always grown: their sizes are not noted.
 const NOTED: usize = 64 << 10;
+/// Processes below this are noted when they are looked at, whether they collect or not.
+pub(crate) const SMALL: usize = 256 << 10;
 /// They are noted from this part of the limit on, if that is more.
 const NOTED_PART: usize = 4096;
 /// Sizes that are noted at a time.
@@ -301,10 +303,12 @@ fn is_last_resort(s: &State) -> bool {
 /// Whether the process in the context takes so many bytes, and more than when it was last asked to collect itself: it is asked now.
 pub fn is_worth_asking(cx: &mut Cx, large: usize) -> bool {
     let bytes = size(cx);
+    let key = cx.self_pid().raw();
     if bytes < large {
+        // Many that are small and grow are all ended at their next collection, if what they had before is known by then.
+        has_grown(key, bytes);
         return false;
     }
-    let key = cx.self_pid().raw();
     let mut s = STATE.lock();
     let asked = s.asked.get_or_insert_default();
     asked
@@ -325,7 +329,10 @@ pub fn hold_against(cx: &mut Cx) {
         return;
     }
     let bytes = size(cx);
-    if bytes >= least() && is_still_over() && !is_needed(cx) {
+    // What a small one had before was noted at any time, so only what is left without garbage tells whether it grows.
+    let grown =
+        bytes >= SMALL || has_grown(cx.self_pid().raw(), bytes) || is_last_resort(&STATE.lock());
+    if grown && bytes >= least() && is_still_over() && !is_needed(cx) {
         end(cx, bytes, bytes, None);
     }
 }

@@ -24,9 +24,8 @@ const GIVEN_BACK: Duration = Duration::from_millis(1000);
 const COLLECTED_OVER: Duration = Duration::from_millis(30);
 /// Else they are asked when such a part of the limit more is used than when they were asked before.
 const COLLECTED_PART: usize = 64;
-/// Processes that are asked at a time, and the size from which on one collects itself.
+/// Processes that are asked at a time. From [`memory::SMALL`] bytes on one collects itself.
 const ASKED: usize = 2000;
-const LARGE_BYTES: usize = 256 << 10;
 
 static RUNS: AtomicBool = AtomicBool::new(false);
 
@@ -138,8 +137,8 @@ fn ask_to_collect(done: &mut Done) {
 
 fn large() -> usize {
     match is_over() {
-        true => LARGE_BYTES.min(memory::least()),
-        false => LARGE_BYTES,
+        true => memory::SMALL.min(memory::least()),
+        false => memory::SMALL,
     }
 }
 

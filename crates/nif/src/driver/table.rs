@@ -338,6 +338,7 @@ fn open_code(path: &[u8], name: &[u8]) -> Result<Arc<Code>, Failure> {
         Some(Ok(own)) => own,
         _ => CString::new(file).map_err(|_| Failure::BadName)?,
     };
+    purlin_io::port::orphans::may_make_others();
     // SAFETY: a string; what the file does as it is opened is its own business.
     let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW) };
     if handle.is_null() {

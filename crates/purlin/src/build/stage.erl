@@ -29,6 +29,13 @@ stop(Format, Args) ->
     io:format(standard_error, "purlin: " ++ Format ++ "~n", Args),
     halt(1).
 
+%% The module that the bytes of a file are.
+name(Code, File) ->
+    case beam_lib:chunks(Code, []) of
+        {ok, {Module, _}} -> Module;
+        {error, beam_lib, _} -> stop("~ts is no compiled module, or damaged", [File])
+    end.
+
 is_elixir(Module) -> lists:prefix("Elixir.", atom_to_list(Module)).
 
 write(File, Bytes) ->
@@ -44,7 +51,7 @@ program("erl", File, Out, Name) ->
         error -> halt(1)
     end;
 program("beams", Dir, Out, Name) ->
-    Modules = [begin {ok, B} = file:read_file(F), {ok, {M, _}} = beam_lib:chunks(B, []), {M, B} end
+    Modules = [begin {ok, B} = file:read_file(F), {name(B, F), B} end
                || F <- lists:sort(filelib:wildcard(filename:join(Dir, "*.beam")))],
     own(Modules, Out, Name),
     {Modules, entry(Modules, Dir), []};
@@ -71,16 +78,16 @@ program("escript", File, Out, Name) ->
         {archive, Zip} ->
             {ok, Files} = zip:unzip(Zip, [memory]),
             [write(filename:join([Out, "lib", in_archive(F)]), B) || {F, B} <- Files, lists:suffix("/", F) =:= false],
-            Modules = [begin {ok, {M, _}} = beam_lib:chunks(B, []), {M, B} end
+            Modules = [{name(B, F), B}
                        || {F, B} <- Files, filename:extension(F) =:= ".beam"],
             Main = case Told of none -> Base; _ -> Told end,
             {Modules, {Main, main, 1}, Rest};
         {source, Code} when is_binary(Code) ->
-            {ok, {Module, _}} = beam_lib:chunks(Code, []),
+            Module = name(Code, File),
             own([{Module, Code}], Out, Name),
             {[{Module, Code}], {Module, main, 1}, Rest};
         {beam, Code} ->
-            {ok, {Module, _}} = beam_lib:chunks(Code, []),
+            Module = name(Code, File),
             own([{Module, Code}], Out, Name),
             {[{Module, Code}], {Module, main, 1}, Rest};
         _ -> stop("~ts holds no code", [File])

@@ -260,10 +260,14 @@ fn lay_out(context: &Context, words: &[&OsStr], told: &Path) -> Result<Vec<Strin
     let text = fs::read_to_string(told).map_err(|e| unreadable(told, &e))?;
     match status.success() {
         true => Ok(text.lines().map(str::to_string).collect()),
-        false => Err(Failure::new(
-            REFUSED,
-            "purlin: the program could not be laid out; see above",
-        )),
+        false => {
+            // What a compiler complains of is among it.
+            eprint!("{text}");
+            Err(Failure::new(
+                REFUSED,
+                "purlin: the program could not be laid out; see above",
+            ))
+        }
     }
 }
 

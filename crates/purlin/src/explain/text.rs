@@ -82,6 +82,9 @@ pub fn shown(answer: &Json, top: usize) -> String {
                 time::writes(&mut text, &writes, top.min(3));
             }
             kinds(&mut text, &part("memory"));
+            for (when, words) in [("peak", "At the peak"), ("end", "At the end")] {
+                holders(&mut text, at(answer, &["holders", when]), words, top.min(5));
+            }
             started(&mut text, answer);
             parts(&mut text, &part("memory"));
         }
@@ -494,6 +497,74 @@ fn processes(text: &mut String, answer: &Json, top: usize, by: &str) {
                 format_args!("    {sum:<14} {n:>9} of {}", word(kind, &["initial_call"])),
             );
         }
+    }
+    text.push('\n');
+}
+
+/// Bytes below which a holder is not worth a line.
+const HELD: f64 = 1048576.0;
+
+/// Who holds what, at one time of a run.
+fn holders(text: &mut String, answer: Option<&Json>, when: &str, top: usize) {
+    let Some(answer @ Json::Object(_)) = answer else {
+        return;
+    };
+    let mut rows: Vec<(f64, String)> = Vec::new();
+    for row in at(answer, &["processes", "top"]).map_or(&[][..], Json::list) {
+        let of = |name: &str| number(row, &[name]);
+        let mut told = word(row, &["pid"]).to_string();
+        let name = word(row, &["name"]);
+        if !name.is_empty() {
+            let _ = write!(told, " {name}");
+        }
+        let now = place(row.get("current").unwrap_or(&Json::Null));
+        let _ = write!(
+            told,
+            ", started with {}, at {now}",
+            word(row, &["initial_call"])
+        );
+        for (name, words) in [
+            ("heap_bytes", "heap"),
+            ("binary_bytes", "binaries"),
+            ("region_bytes", "shared regions"),
+            ("message_bytes", "messages"),
+        ] {
+            if of(name) >= 1024.0 {
+                let _ = write!(told, "; {words} {}", bytes(of(name)));
+            }
+        }
+        rows.push((of("memory_bytes") + of("binary_bytes"), told));
+    }
+    for row in at(answer, &["tables", "top"]).map_or(&[][..], Json::list) {
+        let told = format!(
+            "table {}, {} objects, owned by {}",
+            word(row, &["name"]),
+            count(number(row, &["objects"])),
+            word(row, &["owner"])
+        );
+        rows.push((number(row, &["bytes"]), told));
+    }
+    rows.retain(|r| r.0 >= HELD);
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    if rows.is_empty() {
+        return;
+    }
+    line(
+        text,
+        format_args!(
+            "{when}, {} allocated, held by:",
+            bytes(number(answer, &["allocated_bytes"]))
+        ),
+    );
+    for (i, (held, told)) in rows.iter().take(top).enumerate() {
+        line(text, format_args!("{:>2}. {}: {told}", i + 1, bytes(*held)));
+    }
+    let silent = number(answer, &["processes", "silent"]);
+    if silent > 1.0 {
+        line(
+            text,
+            format_args!("    {} processes ran just then", count(silent)),
+        );
     }
     text.push('\n');
 }

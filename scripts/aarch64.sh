@@ -1,0 +1,88 @@
+#!/bin/sh
+# Compiles Purlin for aarch64, runs programs of tests/programs with it under qemu-user, and compares them with the machine's own stock
+# emulator. OTP's libraries and little programs are those of the root `aarch64` (scripts/roots.sh); shell and tools are the machine's
+# own. Prints `N passed, N failed, N skipped`.
+#
+#   scripts/aarch64.sh [NAME...]     NAMEs choose programs by part of their names, `all` takes all; without any: a sample
+#   scripts/aarch64.sh -- erl ...    runs `purlin erl ...` there
+#
+# PROGRAMS_MODES ("plain stress"), PROGRAMS_JOBS and the others of crates/purlin/tests/programs.rs hold. PROGRAMS_SLOWER (5): by how
+# much longer than elsewhere a program may take. There is no machine code for this processor: what runs is the interpreter.
+#
+# The kernel finds the emulator by what it is told in a mount namespace of its own (Linux 6.7), so nothing of the machine changes.
+set -eu
+cd "$(dirname "$0")/.."
+here=$PWD
+PATH="$HOME/.cargo/bin:$PATH"
+machine=aarch64-unknown-linux-gnu
+need=""
+for p in aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu qemu-aarch64:qemu-user unshare:util-linux; do
+  command -v "${p%%:*}" >/dev/null 2>&1 || need="$need ${p##*:}"
+done
+[ -x /usr/libexec/qemu-binfmt/aarch64-binfmt-P ] || need="$need qemu-user-binfmt"
+if [ -n "$need" ]; then
+  sudo=""
+  [ "$(id -u)" = 0 ] || sudo=sudo
+  echo "installing:$need" >&2
+  $sudo apt-get update -qq >&2
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $need >/dev/null
+fi
+if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$machine" ]; then
+  rustup target add "$machine" >&2
+fi
+sh scripts/roots.sh aarch64 >/dev/null
+root=$(cd "${ROOTS:-target/roots}/aarch64" && pwd)
+
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+  AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
+[ -n "${PURLIN:-}" ] || cargo build --release -p purlin --target "$machine"
+program=$(realpath "${PURLIN:-target/$machine/release/purlin}")
+# The test program is the machine's own.
+[ "${1:-}" = -- ] || test=${PROGRAMS_TEST:-$(cargo test --release -p purlin --test programs --no-run --message-format=json-render-diagnostics |
+  sed -n 's/.*"executable":"\([^"]*\/programs-[0-9a-f]*\)".*/\1/p' | tail -1)}
+
+# What starts it: the emulator finds libraries in the root, and Purlin its OTP, whatever a program does to its environment.
+mkdir -p target/aarch64
+cat >target/aarch64/purlin <<WRAPPER
+#!/bin/sh
+export QEMU_LD_PREFIX='$root' PURLIN_OTP_ROOT='$root/usr/lib/erlang'
+exec '$program' "\$@"
+WRAPPER
+chmod 755 target/aarch64/purlin
+
+enter() { # command...
+  inside='
+    if ! "$PURLIN" version >/dev/null 2>&1; then
+      mount -t binfmt_misc none /proc/sys/fs/binfmt_misc
+      sed "s/:OP\$/:OPF/" /usr/lib/binfmt.d/qemu-aarch64.conf >/proc/sys/fs/binfmt_misc/register
+      "$PURLIN" version >/dev/null || { echo "the kernel starts no program of aarch64" >&2; exit 2; }
+    fi
+    exec "$@"'
+  if "$PURLIN" version >/dev/null 2>&1; then "$@"; else unshare --map-root-user --mount sh -c "$inside" sh "$@"; fi
+}
+export PURLIN="$here/target/aarch64/purlin"
+if [ "${1:-}" = -- ]; then
+  shift
+  enter "$PURLIN" "$@"
+  exit
+fi
+
+# One program or two of each kind: memory, the order of what threads see, bits, natives in C, ports, files, sockets, signals of the
+# system, nodes, tools.
+sample="e_bignum e_maps e_regex e_zlib j_floats j_natives e_fused e_parts p_purge_race n_basics n_drivers n_threads shared_places
+  m_garbage p_deep d_nodes f_files f_signals n_forker c_atomics p_messages p_timers p_monitors c_crypto f_sockets f_prim_socket
+  e_ets_resize s_trace_messages x_genserver t_terminal t_crash"
+case "${*:-}" in
+  "") names=$sample ;;
+  all) names="" ;;
+  *) names=$* ;;
+esac
+export PROGRAMS_MODES="${PROGRAMS_MODES:-plain stress}" PROGRAMS_SLOWER="${PROGRAMS_SLOWER:-5}" \
+  PROGRAMS_CC=aarch64-linux-gnu-gcc
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# shellcheck disable=SC2086
+enter "$test" $names 2>&1 </dev/null | tee "$log" || :
+awk '/^test result:/ { for (i = 1; i < NF; i++) { if ($(i+1) ~ /^passed/) p = $i; if ($(i+1) ~ /^failed/) f = $i; if ($(i+1) ~ /^ignored/) s = $i } }
+     END { if (!p && !f) f = 1
+           printf "%d passed, %d failed, %d skipped\n", p, f, s; exit (f > 0) }' "$log"
