@@ -330,8 +330,9 @@ NIF(watch)
         return enif_make_int(env, r);
     if (enif_is_identical(argv[2], am_ok))
         return am_ok;
-    return enif_make_tuple2(env, enif_make_int(env, enif_demonitor_process(env, t, &m)),
-                            enif_make_int(env, enif_demonitor_process(env, t, &m)));
+    // Compilers differ in which argument comes first.
+    int first = enif_demonitor_process(env, t, &m), again = enif_demonitor_process(env, t, &m);
+    return enif_make_tuple2(env, enif_make_int(env, first), enif_make_int(env, again));
 }
 
 NIF(count)
