@@ -160,7 +160,7 @@ fn of_exunit(context: &Context, words: &[String]) -> Result<(Vec<String>, Vec<Te
     Ok((first.iter().cloned().chain(rest).collect(), tests))
 }
 
-/// The tests that ran, from what ExUnit's formatter prints with `--trace`.
+/// The tests that ran, from what ExUnit's formatter prints with `--trace`, in the order in which they are written: ExUnit shuffles them.
 fn exunit_tests(said: &str) -> Vec<Test> {
     let mut tests = Vec::new();
     let mut file = "";
@@ -189,12 +189,15 @@ fn exunit_tests(said: &str) -> Vec<Test> {
         if !how.ends_with("ms)") || file.is_empty() {
             continue;
         }
-        tests.push(Test {
+        let test = Test {
             name: format!("{file}:{at} {name}"),
             chosen_by: vec![format!("{file}:{at}")],
-        });
+        };
+        let number: u64 = at.parse().unwrap_or(u64::MAX);
+        tests.push(((file, number), test));
     }
-    tests
+    tests.sort_by_key(|(place, _)| *place);
+    tests.into_iter().map(|(_, test)| test).collect()
 }
 
 fn is_number(text: &str) -> bool {
@@ -252,7 +255,8 @@ mod tests {
     fn tests_that_exunit_tells_of() {
         let said = "\nShopTest [test/shop_test.exs]\n  * test adds [L#4]\r  * test adds (6.4ms) [L#4]\n\n  1) test adds (ShopTest)\n\
      test/shop_test.exs:4\n  * test odd (name) [L#3] [L#11]\r  * test odd (name) [L#3] (0.00ms) [L#11]\n\
-  * test left (skipped) [L#20]\r  * test left (skipped) [L#20]\n";
+  * test left (skipped) [L#20]\r  * test left (skipped) [L#20]\n\
+  * test first (0.1ms) [L#2]\n";
         let places: Vec<_> = exunit_tests(said)
             .into_iter()
             .map(|t| (t.chosen_by, t.name))
@@ -266,6 +270,7 @@ mod tests {
         assert_eq!(
             places,
             [
+                row("test/shop_test.exs:2", "test first"),
                 row("test/shop_test.exs:4", "test adds"),
                 row("test/shop_test.exs:11", "test odd (name) [L#3]")
             ]
