@@ -255,8 +255,7 @@ mod tests {
     fn tests_that_exunit_tells_of() {
         let said = "\nShopTest [test/shop_test.exs]\n  * test adds [L#4]\r  * test adds (6.4ms) [L#4]\n\n  1) test adds (ShopTest)\n\
      test/shop_test.exs:4\n  * test odd (name) [L#3] [L#11]\r  * test odd (name) [L#3] (0.00ms) [L#11]\n\
-  * test left (skipped) [L#20]\r  * test left (skipped) [L#20]\n\
-  * test first (0.1ms) [L#2]\n";
+  * test left (skipped) [L#20]\r  * test left (skipped) [L#20]\n  * test first (0.1ms) [L#2]\n";
         let places: Vec<_> = exunit_tests(said)
             .into_iter()
             .map(|t| (t.chosen_by, t.name))
