@@ -52,13 +52,7 @@ pub fn find(told: Option<&Path>) -> Result<OtpInstall, Failure> {
     if let Some(otp) = around_this() {
         return Ok(otp);
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    for program in programs(&path, "erl") {
-        if let Some(otp) = installation_of(&program) {
-            return Ok(otp);
-        }
-    }
-    OtpInstall::open(SYSTEM_ROOT.as_ref()).map_err(|_| {
+    installed().ok_or_else(|| {
         Failure::new(
             NO_INSTALLATION,
             format!(
@@ -67,6 +61,15 @@ pub fn find(told: Option<&Path>) -> Result<OtpInstall, Failure> {
             ),
         )
     })
+}
+
+/// The installation whose `erl` is on `PATH`, else the system's.
+pub fn installed() -> Option<OtpInstall> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = programs(&path, "erl").into_iter();
+    all.filter_map(|program| installation_of(&program))
+        .next()
+        .or_else(|| OtpInstall::open(SYSTEM_ROOT.as_ref()).ok())
 }
 
 /// The release that this very program was shipped in: see `purlin erts`.

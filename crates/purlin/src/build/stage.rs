@@ -16,6 +16,7 @@ use purlin_runtime::options::otp::PRELOADED;
 use super::{Content, Manifest, shown, tool};
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, REFUSED, SYSTEM, USAGE, reason, say};
+use crate::find_otp;
 
 const STAGE: &str = include_str!("stage.erl");
 /// The program by which the system's own resolver is asked; each start of OTP does.
@@ -312,9 +313,13 @@ fn preloaded(otp: &OtpInstall, files: &mut Vec<Content>) -> Result<(), Failure> 
         0,
     )?;
     files.extend(all.into_iter().filter(|f| f.name.ends_with(".beam")));
-    // A script couldn't be started from memory.
-    let bytes = fs::read(otp.bindir.join(RESOLVER)).unwrap_or_default();
-    if bytes.starts_with(b"\x7fELF") {
+    // A script couldn't be started from memory, as that of a tree with a C library of its own. All releases ask the program the same way.
+    let of = |otp: OtpInstall| {
+        let bytes = fs::read(otp.bindir.join(RESOLVER)).ok()?;
+        bytes.starts_with(b"\x7fELF").then_some(bytes)
+    };
+    let bytes = of(otp.clone()).or_else(|| of(find_otp::installed()?));
+    if let Some(bytes) = bytes {
         files.push(Content {
             name: format!("erts-{}/bin/{RESOLVER}", otp.erts_version),
             bytes,
