@@ -492,6 +492,7 @@ pub(super) fn lowered(
 /// Makes a module of a file, by its image if there is one.
 fn prepare_from(bytes: &[u8], image: Option<&Image>) -> Result<Prepared, LoadFailure> {
     let file = BeamFile::parse(bytes)?;
+    let image = image.filter(|i| i.fits(&file));
     let (env, (made, exports)) = match image {
         Some(image) => {
             let functions = image.functions();
