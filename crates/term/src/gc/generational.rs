@@ -349,9 +349,9 @@ unsafe fn copy_young(
     // Seven eighths lived: the next collection promotes what is fresh as well.
     heap.all_survives = large && !heap.window && moved >= all / 8 * 7;
     heap.minor_gcs = heap.minor_gcs.saturating_add(1);
-    // That of a small heap is wanted again soon.
+    // That of a small heap, or of a process that computes, is wanted again soon.
     let empty = heap.old_htop == heap.old_heap && !heap.old_heap.is_null();
-    if empty && heap.old_block_words() > SMALL_WORDS {
+    if empty && heap.old_block_words() > kept_empty_words(heap.serves, is_crowded()) {
         free_block(heap.old_heap, heap.old_block_words());
         let n = std::ptr::null_mut();
         (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
