@@ -264,6 +264,40 @@ fn answers_are_compared_and_checked() {
     );
 }
 
+/// A module that is compiled in memory has a file for as long as it is explained.
+#[test]
+fn variables_of_modules_without_a_file_have_names() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    scratch.file(
+        "makes.erl",
+        r#"
+-module(makes).
+-export([main/0]).
+main() ->
+    Text = "-module(made). -export([go/2]). go(Small, Table) -> spawn(fun() -> {Small, length(Table)} end), ok.",
+    {ok, Tokens, _} = erl_scan:string(Text),
+    Forms = forms(Tokens, [], []),
+    {ok, made, Code} = compile:forms([{attribute, 1, file, {"made", 1}} | Forms], [debug_info]),
+    {module, made} = code:load_binary(made, "nofile", Code),
+    [made:go(N, lists:seq(1, 5000)) || N <- lists:seq(1, 200)],
+    io:format("done~n").
+forms([], [], Acc) -> lists:reverse(Acc);
+forms([{dot, _} = T | Rest], Form, Acc) ->
+    {ok, F} = erl_parse:parse_form(lists:reverse([T | Form])),
+    forms(Rest, [], [F | Acc]);
+forms([T | Rest], Form, Acc) -> forms(Rest, [T | Form], Acc).
+"#,
+    );
+    let output = scratch.purlin(&["explain", "run", "makes.erl"]);
+    let text = err(&output);
+    assert!(
+        text.contains("    `Table`, captured by made:'-go/2-fun-0-'/2, is 78.1 KiB of it"),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_running_program_is_asked() {
     let Some(scratch) = Scratch::new() else {

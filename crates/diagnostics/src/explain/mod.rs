@@ -25,6 +25,7 @@ use crate::accounts;
 use crate::json::Json;
 use crate::options::PurlinFlags;
 use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -33,6 +34,11 @@ pub const SCHEMA: &str = "purlin-explain/1";
 
 /// The variable that names the file to which the answer of topic `run` is written at the end.
 pub const VARIABLE: &str = "PURLIN_EXPLAIN_AT_END";
+
+/// The folder for the modules of the program that is explained in that file: those that were compiled in memory have no file else.
+pub fn objects_beside(answer: &Path) -> PathBuf {
+    answer.with_extension("modules")
+}
 
 /// Entries of a list in an answer, if nothing else is asked for, and at most.
 const TOP: usize = 10;
@@ -188,7 +194,11 @@ pub(crate) fn start(flags: &PurlinFlags) {
         return;
     }
     socket::serve();
-    if std::env::var_os(VARIABLE).is_some() {
+    if let Some(file) = std::env::var_os(VARIABLE) {
+        let folder = objects_beside(file.as_ref());
+        if folder.is_dir() {
+            crate::code::objects::write_to(folder);
+        }
         crate::halt::on_end(at_end);
         holders::watch();
     }

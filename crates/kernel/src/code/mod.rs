@@ -17,6 +17,7 @@ pub mod epochs;
 pub mod image;
 pub(crate) mod load;
 pub mod memory;
+pub mod objects;
 pub mod perf;
 pub mod permission;
 pub mod purge;

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use purlin_diagnostics::explain::{SCHEMA, TOPICS, VARIABLE, socket};
+use purlin_diagnostics::explain::{SCHEMA, TOPICS, VARIABLE, objects_beside, socket};
 use purlin_diagnostics::json::{self, Json};
 
 use super::{print, print_bytes};
 use crate::context::Context;
 use crate::explain::check::Check;
+use crate::explain::variables::Folder;
 use crate::explain::{check, profile, text, variables};
 use crate::failure::{CHECK_FAILED, Failure, NO_ANSWER, NO_INPUT, SYSTEM, USAGE, reason, say};
 
@@ -97,7 +98,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             let answer = answer_of(pid, &format!("{topic} top={top}"))?;
             let mut answer =
                 checked(answer).map_err(|why| Failure::new(NO_ANSWER, format!("purlin: {why}")))?;
-            variables::name(context, &mut answer, options.top);
+            variables::name(context, &mut answer, options.top, None);
             tell(&options, &answer, false)
         }
     }
@@ -249,6 +250,7 @@ fn run_and_tell(
     };
     let own = crate::linker::executable().map_err(|e| system("find Purlin's own executable", e))?;
     let file = Answer::new().map_err(|e| system("make a file for the answer", e))?;
+    let objects = Folder::new(objects_beside(&file.0)).map_err(|e| system("make a folder", e))?;
     let mut child = Command::new(own);
     if let Some(root) = context.otp_root() {
         child.arg("--otp-root").arg(root);
@@ -267,7 +269,7 @@ fn run_and_tell(
         return Ok(if code == 0 { NO_ANSWER } else { code });
     }
     let mut answer = read(&file.0)?;
-    variables::name(context, &mut answer, options.top);
+    variables::name(context, &mut answer, options.top, Some(&objects.0));
     let told = tell(options, &answer, true)?;
     Ok(if told == 0 { code } else { told })
 }

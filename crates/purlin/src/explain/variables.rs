@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use purlin_diagnostics::json::Json;
+use purlin_runtime::code::objects;
 
 use super::{number, word};
 use crate::context::Context;
@@ -102,11 +103,21 @@ try Go(Asked, #{}) catch _:_ -> ok end,
 halt().
 "#;
 
-/// Enters names where they can be found. Files that the answer names are compiled: it must come from a program of this user's.
-pub fn name(context: &Context, answer: &mut Json, top: usize) {
+/// Enters names where they can be found. Files that the answer names are compiled: it must come from a program of this user's. `objects`
+/// has those of modules that were loaded from no file.
+pub fn name(context: &Context, answer: &mut Json, top: usize, objects: Option<&Path>) {
     let mut funs: Vec<[String; 2]> = Vec::new();
     let fun = |captured: &Json| {
-        [word(captured, &["name"]), word(captured, &["beam"])].map(str::to_string)
+        let name = word(captured, &["name"]).to_string();
+        let file = word(captured, &["beam"]);
+        let is_there = file.ends_with(".beam") && Path::new(file).is_file();
+        let object = objects.filter(|_| !is_there).and_then(|folder| {
+            let object = folder.join(objects::file_name(word(captured, &["module"]))?);
+            object
+                .is_file()
+                .then(|| object.to_str().map(str::to_string))?
+        });
+        [name, object.unwrap_or_else(|| file.to_string())]
     };
     each_captured(answer, top, &mut |captured| {
         let fun = fun(captured);
@@ -204,7 +215,8 @@ fn ask(context: &Context, funs: &[[String; 2]]) -> Option<String> {
     if let Some(elixir) = crate::commands::elixir::library() {
         command.arg("-pa").arg(elixir);
     }
-    let folder = Folder::new().ok()?;
+    let name = format!("purlin-variables-{}", std::process::id());
+    let folder = Folder::new(std::env::temp_dir().join(name)).ok()?;
     command.args(["-eval", HELPER, "-extra"]).arg(&folder.0);
     command.args(funs.iter().flatten());
     command.stdin(Stdio::null()).stderr(Stdio::null());
@@ -216,12 +228,12 @@ fn ask(context: &Context, funs: &[[String; 2]]) -> Option<String> {
 }
 
 /// A folder of this user's own, which goes when this is dropped.
-struct Folder(PathBuf);
+pub struct Folder(pub PathBuf);
 
 impl Folder {
-    fn new() -> std::io::Result<Folder> {
-        let name = format!("purlin-variables-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+    /// # Errors
+    /// Something of that name is there already, or the system makes no folder.
+    pub fn new(path: PathBuf) -> std::io::Result<Folder> {
         std::fs::DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Folder(path))
     }

@@ -85,7 +85,7 @@ impl Target {
             return Err(NoAnswer::Refused(why.to_string()));
         }
         if !request.starts_with("observe ") {
-            variables::name(&self.context, &mut answer, usize::MAX);
+            variables::name(&self.context, &mut answer, usize::MAX, None);
         }
         // Waiting counts as work: the emulator has other things to do, then.
         let took = began.elapsed().as_secs_f64() * 1000.0;

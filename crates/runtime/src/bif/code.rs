@@ -43,6 +43,7 @@ fn prepare_loading_2(cx: &mut Cx, [module, bin]: [Term; 2]) -> BifResult {
     cx.bump(bytes.len() / 64);
     let fault = match code::prepare(&bytes) {
         Ok(p) if p.name() == module => {
+            code::objects::prepared(module, &bytes);
             let made = native_state::make(cx, Handle(Mutex::new(Some(p))));
             // What was made before runs the code that was there then: others have their turn before the module is loaded.
             return Err(cx.yield_with(made));

@@ -112,7 +112,11 @@ pub(super) fn kept_words(serves: bool, crowded: bool) -> usize {
 
 /// Words of the largest old block that stays although nothing is in it.
 pub(super) fn kept_empty_words(serves: bool, crowded: bool) -> usize {
-    if serves || crowded { SMALL_WORDS } else { LARGE_WORDS }
+    if serves || crowded {
+        SMALL_WORDS
+    } else {
+        LARGE_WORDS
+    }
 }
 
 /// Whether a young block of so many words is to be larger the next time, of whose `fresh` words so many have survived: a third lives only
