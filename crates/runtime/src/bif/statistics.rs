@@ -18,6 +18,8 @@ struct WallTime {
     /// Idle nanoseconds of each scheduler, work of the dirty pools.
     idle: Vec<u64>,
     worked: [u64; 2],
+    /// What was told last of each thread: active, of how many nanoseconds.
+    told: Vec<(u64, u64)>,
 }
 
 static WALL_TIME: Mutex<WallTime> = Mutex::new(WallTime {
@@ -25,6 +27,7 @@ static WALL_TIME: Mutex<WallTime> = Mutex::new(WallTime {
     since: 0,
     idle: Vec::new(),
     worked: [0; 2],
+    told: Vec::new(),
 });
 
 /// A number, and how much it has grown since it was asked for.
@@ -58,7 +61,7 @@ fn numbers(v: &[usize]) -> Vec<Term> {
 }
 
 fn wall_time(cx: &mut Cx, dirty_io: bool) -> Term {
-    let w = WALL_TIME.lock();
+    let mut w = WALL_TIME.lock();
     if !w.on {
         return am::UNDEFINED;
     }
@@ -74,6 +77,15 @@ fn wall_time(cx: &mut Cx, dirty_io: bool) -> Term {
     for (i, n) in [(0, cpu), (1, if dirty_io { io } else { 0 })] {
         let share = work[i].1.saturating_sub(w.worked[i]) / n.max(1) as u64;
         rows.extend(std::iter::repeat_n(share.min(total), n));
+    }
+    // Threads come to rest and wake while they are asked, each a moment later than the clock was: between two answers nobody has worked
+    // for less than no time, or for more than has passed.
+    let told = w.told.len().max(rows.len());
+    w.told.resize(told, (0, 0));
+    for (active, told) in rows.iter_mut().zip(&mut w.told) {
+        let passed = total.saturating_sub(told.1);
+        *active = (*active).clamp(told.0, told.0 + passed);
+        *told = (*active, total);
     }
     drop(w);
     let rows: Vec<Term> = rows
@@ -142,8 +154,9 @@ fn statistics_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
         }
         "reductions" => with_change(cx, sched::reductions(), &REDUCTIONS),
         "exact_reductions" => {
-            let slice = (crate::threads::slice::SLICE - cx.reds).max(0) as u64;
-            with_change(cx, sched::reductions() + slice, &EXACT_REDUCTIONS)
+            // What this process has used since its scheduler counted.
+            let since = (cx.charged - cx.reds).max(0) as u64;
+            with_change(cx, sched::reductions() + since, &EXACT_REDUCTIONS)
         }
         "runtime" => with_change(cx, clock::cpu_time() as u64 / 1_000_000, &RUNTIME),
         "wall_clock" => with_change(cx, clock::elapsed() as u64 / 1_000_000, &WALL_CLOCK),
@@ -168,6 +181,7 @@ fn scheduler_wall_time_1(_: &mut Cx, [on]: [Term; 1]) -> BifResult {
                 since: clock::elapsed(),
                 idle: sched::idle_nanoseconds(),
                 worked: sched::dirty_work().map(|d| d.1),
+                told: Vec::new(),
             };
         }
         Some(on) => w.on = on,
