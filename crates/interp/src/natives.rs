@@ -16,7 +16,7 @@ use crate::process::saved;
 use purlin_isa::ops::{Op, dirty};
 use purlin_term::fun::Export;
 use purlin_term::release::{self, INCREMENTS_SHOWN};
-use purlin_term::{NIL, Term, am};
+use purlin_term::{NIL, Term, am, atom, gc};
 use smallvec::SmallVec;
 
 op! {
@@ -28,6 +28,7 @@ op! {
     op_bif1 => bif1;
     op_bif2 => bif2;
     op_bif3 => bif3;
+    op_length => length;
 }
 
 // The common part of the ops that call natives.
@@ -394,6 +395,66 @@ bif_ops! {
     bif1 = Bif1(a);
     bif2 = Bif2(a, b);
     bif3 = Bif3(a, b, c);
+}
+
+/// Arguments of what `length/1` traps to: the list itself is the first.
+const COUNT: usize = 5;
+
+/// `length/1` in guards and bodies, as any other guard BIF; but a list may be so long that others have a turn before it is counted. How
+/// far it is stands behind the live registers meanwhile, and this instruction goes on.
+///
+/// The process stays where it is while it looks at a message of a receive: what a receive has in hand outlasts no time slice.
+unsafe fn length(cx: &mut Cx, pc: *const u64) -> *const u64 {
+    let op = instr::Length::at(pc);
+    let live = op.live();
+    cx.bif_pc = pc;
+    let resumes = cx.proc.as_mut().is_some_and(|p| p.take_resumes(pc));
+    let (list, mut result) = match resumes {
+        true => {
+            let state = std::array::from_fn(|i| cx.x[live + i]);
+            (state[0], count_on(cx, &state))
+        }
+        false => {
+            let list = op.a().value(cx);
+            (list, (op.native())(cx.env_ptr(), [list].as_ptr()))
+        }
+    };
+    while let Err(Fail::Trap) = result {
+        let may_leave = live + COUNT <= cx.x.len()
+            && !cx.heap.window
+            && (op.fail().given().is_none() || cx.process().looks_at_no_message());
+        let state = *cx.trap.args.first_chunk::<COUNT>().expect("room for more");
+        let over = cx.reds <= 0 && !saved::goes_on(cx, None);
+        if may_leave && (over || gc::stress_roll(2)) {
+            cx.x[live..live + COUNT].copy_from_slice(&state);
+            cx.process().set_resumes(pc);
+            cx.interp.pc = pc;
+            cx.interp.live = live + COUNT;
+            cx.interp.exit = Exit::Yield;
+            return std::ptr::null();
+        }
+        result = count_on(cx, &state);
+    }
+    match result {
+        Ok(t) => {
+            op.dst().put(cx, t);
+            collect_after(cx, live, op.dst().also());
+            op.next()
+        }
+        Err(_) => bif_failed(cx, pc, op.fail(), op.export(), &[list], Fail::Badarg),
+    }
+}
+
+/// Goes on to count a list.
+///
+/// # Safety
+/// `state` is what `length/1`, or this, has trapped with, as it is now.
+unsafe fn count_on(cx: &mut Cx, state: &[Term; COUNT]) -> crate::cx::BifResult {
+    let name = (atom::intern("purlin"), atom::intern("length"));
+    match code::native(name.0, name.1, COUNT as u32) {
+        Some((_, b)) => (b.call)(cx.env_ptr(), state.as_ptr()),
+        None => Err(Fail::Undef),
+    }
 }
 
 /// The export of the native that the instruction at `pc` calls, if it calls one.

@@ -406,12 +406,13 @@ macro_rules! for_each_specific_op {
             FastTupleSize fast_tuple_size {src: Read, dst: Write} [] skips(Bif1) "dst = tuple_size(a), likewise";
             FastByteSize fast_byte_size {src: Read, dst: Write} [] skips(Bif1) "dst = byte_size(a), likewise";
             FastMapSize fast_map_size {src: Read, dst: Write} [] skips(Bif1) "dst = map_size(a), likewise";
-            FastLength fast_length {src: Read, dst: Write} [] skips(Bif1) "dst = length(a), likewise";
+            FastLength fast_length {src: Read, dst: Write} [] skips(Length) "dst = length(a), likewise";
             FastSetelement fast_setelement {} [collects] reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and over call_bif; into it if that fails";
             Bif0 bif0 {native: Native, dst: Dest} [fails] makes(Rest) "dst = native()";
             Bif1 bif1 {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a); export, live";
             Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a, b); export, live";
             Bif3 bif3 {fail: Label, native: Native, a: Source, b: Source, c: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a, b, c); export, live";
+            Length length {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails yields] "dst = length(a), in several time slices if it is long; export, live";
             // Exceptions.
             Catch catch {dst: Write, to: Handler} [] "open a catch or try";
             CatchEnd catch_end {dst: Write} [collects] reads(First 1) writes(First 1) keeps(1) "close a catch";

@@ -41,12 +41,16 @@ impl Limit {
             set: AtomicUsize::new(0),
         }
     }
+    /// What is not too long yet.
+    pub fn most(&self) -> usize {
+        match self.set.load(Ordering::Relaxed) {
+            0 => self.default,
+            limit => limit,
+        }
+    }
     /// Whether so much is too long.
     pub fn exceeded(&self, n: usize) -> bool {
-        match self.set.load(Ordering::Relaxed) {
-            0 => n > self.default,
-            limit => n > limit,
-        }
+        n > self.most()
     }
     /// Sets the limit (0: the default) and returns what was set.
     pub fn set(&self, n: usize) -> usize {

@@ -2,9 +2,11 @@
 
 use super::reschedule::{self, MANY, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
+use crate::errors::with_args;
+use crate::exports;
 use purlin_term::compare::{cmp_exact, eq, eq_exact};
-use purlin_term::region::list_length;
-use purlin_term::{Alloc, NIL, Term, am};
+use purlin_term::region::{Count, list_length};
+use purlin_term::{Alloc, NIL, Term, am, atom, gc};
 use std::collections::BTreeMap;
 
 fn hd_1(_cx: &mut Env, [l]: [Term; 1]) -> BifResult {
@@ -19,10 +21,62 @@ pub fn length(l: Term) -> Option<usize> {
     list_length(l).map(|(n, _)| n)
 }
 
+/// Cells that are counted for a reduction.
+const CELLS_PER_REDUCTION: usize = 32;
+/// Cells that are counted in any case, before others have their turn.
+const LEAST_CELLS: usize = 4096;
+
 fn length_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
-    let (n, walked) = list_length(l).ok_or(Fail::Badarg)?;
-    cx.bump(walked / 32);
-    Ok(Term::small(n as i64))
+    let c = Count::of(l);
+    if let Some(n) = c.known() {
+        cx.bump(c.front / CELLS_PER_REDUCTION);
+        return Ok(Term::small(n as i64));
+    }
+    go_on(cx, l, c)
+}
+
+/// `purlin:length(List, Start, Front, Rest, Cells)`: goes on to count a list, of which so much is counted ([`Count`]).
+fn length_5(cx: &mut Env, [l, start, front, rest, cells]: [Term; 5]) -> BifResult {
+    let number = |t: Term| t.as_small().and_then(|n| usize::try_from(n).ok());
+    let (Some(front), Some(cells)) = (number(front), number(cells)) else {
+        return Err(Fail::Badarg);
+    };
+    let c = Count {
+        start,
+        front,
+        rest,
+        cells,
+    };
+    match go_on(cx, l, c) {
+        Err(Fail::Badarg) => {
+            let e = cx.error(am::BADARG);
+            cx.exc.native = Some((am::ERLANG, atom::intern("length")));
+            Err(with_args(cx, e, &[l]))
+        }
+        r => r,
+    }
+}
+
+/// Counts for as long as the time slice lasts. Who calls `length/1` in a guard has what it traps to called by the instruction itself.
+fn go_on(cx: &mut Env, l: Term, mut c: Count) -> BifResult {
+    let most = match cx.proc.is_null() || cx.dirty {
+        true => usize::MAX,
+        false if gc::stress_roll(2) => 300,
+        false => usize::try_from(cx.reds).unwrap_or(0) * CELLS_PER_REDUCTION + LEAST_CELLS,
+    };
+    let before = c.cells;
+    let counted = c.go_on(most);
+    cx.bump((c.cells - before + c.front) / CELLS_PER_REDUCTION);
+    match counted {
+        Some(Some(n)) => Ok(Term::small(n as i64)),
+        Some(None) => Err(Fail::Badarg),
+        None => {
+            let number = |n: usize| Term::small(n as i64);
+            let state = [l, c.start, number(c.front), c.rest, number(c.cells)];
+            let target = exports::export(atom::intern("purlin"), atom::intern("length"), 5);
+            Err(cx.trap(target, &state))
+        }
+    }
 }
 
 fn reverse_2(cx: &mut Env, [l, tail]: [Term; 2]) -> BifResult {
@@ -236,6 +290,7 @@ crate::bifs! {
     Guard "erlang":"hd"/1 = hd_1;
     Guard "erlang":"tl"/1 = tl_1;
     Guard "erlang":"length"/1 = length_1;
+    Plain "purlin":"length"/5 = length_5;
     Plain "erlang":"++"/2 = append_2 [long];
     Plain "erlang":"append"/2 = append_2 [long];
     Plain "erlang":"--"/2 = subtract_2 [long];

@@ -58,13 +58,17 @@ fn char_bytes(b0: u8) -> usize {
 }
 
 /// Cells and bytes of character data: integers, binaries and lists of them. What is none (None) is `badarg`, before
-/// anything is converted. Nothing is counted from an integer on that isn't small: the conversion ends there.
-fn chardata_size(t: Term) -> Option<usize> {
+/// anything is converted. Nothing is counted from an integer on that isn't small: the conversion ends there. Where it is more than `most`
+/// nobody looks at the rest.
+fn chardata_size(t: Term, most: usize) -> Option<usize> {
     let mut at = t;
     let mut stack = Vec::new();
     let mut size = 0;
     loop {
         size += at.as_bits().map_or(1, |b| b.bit_len / 8);
+        if size > most {
+            return Some(size);
+        }
         if let Some((h, t)) = at.as_cons() {
             at = t;
             if h.is_list_ptr() {
@@ -323,7 +327,12 @@ fn convert<S: Sink>(
         let target = crate::exports::export(atom::intern("unicode"), other, 2);
         return Err(cx.trap(target, &[data, enc]));
     };
-    let size = chardata_size(data).ok_or(Fail::Badarg)?;
+    // On a scheduler it is enough to know that there is too much: a dirty thread goes through all of it.
+    let most = match cx.dirty || cx.proc.is_null() {
+        true => usize::MAX,
+        false => reschedule::UNICODE.most(),
+    };
+    let size = chardata_size(data, most).ok_or(Fail::Badarg)?;
     dirty_if(cx, "unicode", name, &[data, enc], || {
         reschedule::UNICODE.exceeded(size)
     })?;

@@ -97,33 +97,72 @@ impl Lengths {
 /// Elements of a proper list, and the cells that were walked to find out: few where somebody has counted it in a region
 /// before.
 pub fn list_length(l: Term) -> Option<(usize, usize)> {
-    let (mut n, mut t) = (0, l);
-    // Few put many elements in front of what they were given.
-    while n < IN_FRONT && t.is_list_ptr() && !is_region_ptr(t.ptr()) {
-        // SAFETY: a list-tagged term in hand points at two words.
-        t = unsafe { *t.ptr().add(1) };
-        n += 1;
+    let mut c = Count::of(l);
+    if let Some(n) = c.known() {
+        return Some((n, c.front));
     }
-    let r = match t.is_list_ptr() {
-        true => region_of(t.ptr()),
-        false => None,
-    };
-    let Some(r) = r else {
-        let (more, end) = t.cells();
-        return end.is_nil().then_some((n + more, n + more));
-    };
-    let start = t.ptr();
-    if let Some(known) = r.lengths.get(r.base, start) {
-        return Some((n + known, n));
+    let n = c.go_on(usize::MAX)??;
+    Some((n, n))
+}
+
+/// A list that is being counted, in parts if need be. Its terms are terms of the process meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct Count {
+    /// What lies behind the elements in front: its length is what regions remember.
+    pub start: Term,
+    pub front: usize,
+    /// What is not counted yet.
+    pub rest: Term,
+    /// Cells from `start` to `rest`.
+    pub cells: usize,
+}
+
+impl Count {
+    /// A list of which the elements are counted that lie in front of a region.
+    pub fn of(l: Term) -> Count {
+        let (mut front, mut t) = (0, l);
+        // Few put many elements in front of what they were given.
+        while front < IN_FRONT && t.is_list_ptr() && !is_region_ptr(t.ptr()) {
+            // SAFETY: a list-tagged term in hand points at two words.
+            t = unsafe { *t.ptr().add(1) };
+            front += 1;
+        }
+        Count {
+            start: t,
+            front,
+            rest: t,
+            cells: 0,
+        }
     }
-    let (more, end) = t.cells();
-    if !end.is_nil() {
-        return None;
+    fn region(&self) -> Option<&'static Region> {
+        match self.start.is_list_ptr() {
+            true => region_of(self.start.ptr()),
+            false => None,
+        }
     }
-    if more >= LENGTH_WORTH {
-        r.lengths.put(r.base, start, more);
+    /// Elements, if a region remembers them.
+    pub fn known(&self) -> Option<usize> {
+        let r = self.region()?;
+        Some(self.front + r.lengths.get(r.base, self.start.ptr())?)
     }
-    Some((n + more, n + more))
+    /// Counts `most` cells more. Elements if that was all; `None` within if it is no proper list.
+    pub fn go_on(&mut self, most: usize) -> Option<Option<usize>> {
+        let (more, rest) = self.rest.cells_within(most);
+        self.cells += more;
+        self.rest = rest;
+        if rest.is_list_ptr() {
+            return None;
+        }
+        if !rest.is_nil() {
+            return Some(None);
+        }
+        if self.cells >= LENGTH_WORTH
+            && let Some(r) = self.region()
+        {
+            r.lengths.put(r.base, self.start.ptr(), self.cells);
+        }
+        Some(Some(self.front + self.cells))
+    }
 }
 
 impl Region {

@@ -468,14 +468,19 @@ impl Term {
     /// guessed, and what the cell says is compared with the guess: the processor then reads ahead, where it would
     /// otherwise wait for each cell to learn where the next one is. 0.6 ns a cell, where following the cells takes 1.4.
     pub fn cells(self) -> (usize, Term) {
-        let mut n = 0;
+        self.cells_within(usize::MAX)
+    }
+    /// As [`Term::cells`], of the first `most` cells at most: what is behind them is a cell if there are more.
+    #[inline]
+    pub fn cells_within(self, most: usize) -> (usize, Term) {
+        let mut left = most;
         let mut at = self.0;
         let mut step = 0u64;
-        while at & 3 == TAG_LIST {
+        while at & 3 == TAG_LIST && left > 0 {
             let guess = at.wrapping_add(step);
             // SAFETY: a list-tagged term in hand points at two words (module head).
             let next = unsafe { (at.wrapping_add(8 - TAG_LIST) as *const u64).read() };
-            n += 1;
+            left -= 1;
             if next == guess {
                 at = unrelated(guess);
             } else {
@@ -483,7 +488,7 @@ impl Term {
                 at = next;
             }
         }
-        (n, Term(at))
+        (most - left, Term(at))
     }
     /// Walks a list: yields elements; [`ListIter::tail`] tells how it ended.
     #[inline]

@@ -382,9 +382,9 @@ impl Fd {
 
     fn write(&mut self, b: &mut Base) {
         let Some(o) = &mut self.output else {
-            // Opened for input only: nowhere to write.
+            // Opened for input only: there is no descriptor to write to.
             self.queue = IoVec::default();
-            b.fail(libc::EINVAL);
+            b.fail(libc::EBADF);
             return;
         };
         match o.write(b, &mut self.queue) {

@@ -107,6 +107,7 @@ pub struct Process {
     /// Where it resumes.
     pub pc: *const u64,
     /// Where it goes on when its receive timer fires.
+    /// Where it goes on when the receive timer is over; see [`Process::set_resumes`], too.
     pub timeout_pc: *const u64,
     // The packed heap: the block, its words, and the offsets of top, stack and high water. Where the words are 0 it is a
     // box with a whole `Heap`, since the packed form couldn't express it when it was packed last; while the process runs,
@@ -329,6 +330,26 @@ impl Process {
         }
         // SAFETY: owned by this process.
         unsafe { &mut *self.mailbox }
+    }
+    /// The time slice ends within the instruction at `pc`, which keeps how far it is in registers and is told so when it runs
+    /// next ([`Process::take_resumes`]). The process is in no receive, so `timeout_pc` means nothing meanwhile: an address that is
+    /// no instruction's says it.
+    pub fn set_resumes(&mut self, pc: *const u64) {
+        debug_assert!(!self.has(TIMER));
+        self.timeout_pc = pc.wrapping_byte_add(1);
+    }
+    /// Whether the instruction at `pc` is one that goes on.
+    pub fn take_resumes(&mut self, pc: *const u64) -> bool {
+        let resumes = std::ptr::eq(self.timeout_pc, pc.wrapping_byte_add(1));
+        if resumes {
+            self.timeout_pc = std::ptr::null();
+        }
+        resumes
+    }
+    /// Whether a guard that runs can be no receive's that looks at a message.
+    pub fn looks_at_no_message(&self) -> bool {
+        // SAFETY: owned by this process; null or a mailbox.
+        !self.has(TIMER) && unsafe { self.mailbox.as_ref() }.is_none_or(|m| !m.has_current())
     }
     /// Messages that were fetched and not received yet.
     #[inline]

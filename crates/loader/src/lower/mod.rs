@@ -944,6 +944,10 @@ impl Lower<'_> {
             Some(way) => self.shortcut(way, &v, d),
             None => {}
         }
+        let op = match known.map(|k| k.way) {
+            Some(Way::Of(Op::FastLength)) => Op::Length,
+            _ => op,
+        };
         let c = self.env.import(index);
         let mut all = vec![fail, Arg::N(c.guard)];
         all.extend(v);

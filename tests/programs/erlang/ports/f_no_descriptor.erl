@@ -1,0 +1,15 @@
+%% Output to ports that were opened for input only: there is no descriptor to write to.
+-module(f_no_descriptor).
+-export([main/0]).
+
+main() ->
+    process_flag(trap_exit, true),
+    [show(Name, Options) || Name <- [{spawn, "cat"}, {spawn, "sleep 60"}, {spawn_executable, "/bin/cat"}],
+                            Options <- [[in], [in, exit_status], [in, binary, {packet, 2}], [in, eof, stderr_to_stdout]]].
+
+show(Name, Options) ->
+    P = open_port(Name, Options),
+    Ref = erlang:monitor(port, P),
+    Told = port_command(P, "x"),
+    receive {'DOWN', Ref, port, P, Reason} -> io:format("~p ~p: ~p ~p", [Name, Options, Told, Reason]) end,
+    receive {'EXIT', P, R} -> io:format(" ~p~n", [R]) end.
