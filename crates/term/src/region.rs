@@ -145,7 +145,7 @@ impl Count {
         let r = self.region()?;
         Some(self.front + r.lengths.get(r.base, self.start.ptr())?)
     }
-    /// Counts `most` cells more. Elements if that was all; `None` within if it is no proper list.
+    /// Counts `most` cells more, or a few more than that. Elements if that was all; `None` within if it is no proper list.
     pub fn go_on(&mut self, most: usize) -> Option<Option<usize>> {
         let (more, rest) = self.rest.cells_within(most);
         self.cells += more;

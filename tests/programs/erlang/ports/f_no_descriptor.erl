@@ -4,7 +4,7 @@
 
 main() ->
     process_flag(trap_exit, true),
-    [show(Name, Options) || Name <- [{spawn, "cat"}, {spawn, "sleep 60"}, {spawn_executable, "/bin/cat"}],
+    [show(Name, Options) || Name <- [{spawn, "sleep 5"}, {spawn, "exec sleep 5"}],
                             Options <- [[in], [in, exit_status], [in, binary, {packet, 2}], [in, eof, stderr_to_stdout]]].
 
 show(Name, Options) ->
