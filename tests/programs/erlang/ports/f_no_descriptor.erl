@@ -4,7 +4,7 @@
 
 main() ->
     process_flag(trap_exit, true),
-    [show(Name, Options) || Name <- [{spawn, "sleep 5"}, {spawn, "exec sleep 5"}],
+    [show(Name, More ++ Options) || {Name, More} <- [{{spawn, "sleep 5"}, []}, {{spawn_executable, "/bin/sleep"}, [{args, ["5"]}]}],
                             Options <- [[in], [in, exit_status], [in, binary, {packet, 2}], [in, eof, stderr_to_stdout]]].
 
 show(Name, Options) ->
