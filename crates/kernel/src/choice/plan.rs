@@ -525,6 +525,7 @@ mod tests {
             others: 1,
             at: 0,
             due: i64::MAX,
+            lasts: false,
         }
     }
 
