@@ -9,7 +9,9 @@ use super::given::{Given, Step};
 use super::outside::Account;
 use super::plan::{self, Plan, Schedule, Shrink, Strategy};
 use super::told::{Failed, Failure, account, json_list, lines, tell};
-use super::{Kind, Op, Run, ops::Touch, profile, run, sampled, set_deviations, steps, story};
+use super::{
+    Deviation, Kind, Op, Run, ops::Touch, profile, run, sampled, set_deviations, steps, story,
+};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -601,6 +603,7 @@ pub fn search(s: &Search) {
     if base.status != 0 || base.deadlock {
         let failed = Failed {
             schedule: Vec::new(),
+            margin: Vec::new(),
             before: 0,
             run: base,
             given,
@@ -698,15 +701,16 @@ pub fn search(s: &Search) {
     }
     let mut failures: Vec<Failure> = Vec::new();
     for (schedule, run) in found {
-        let Some(schedule_cut) = cut(&plan, schedule.clone(), &ground) else {
+        let Some(c) = cut(&plan, schedule.clone(), &ground) else {
             return;
         };
-        if failures.iter().any(|f| f.failed.schedule == schedule_cut.0) {
+        if failures.iter().any(|f| f.failed.schedule == c.schedule) {
             continue;
         }
         let failed = Failed {
-            schedule: schedule_cut.0,
-            before: schedule_cut.1,
+            schedule: c.schedule,
+            margin: c.margin,
+            before: c.before,
             run,
             given: given.clone(),
             seconds,
@@ -726,8 +730,8 @@ pub(super) fn strictly(s: &Search, status: i32, open: bool) -> i32 {
     status
 }
 
-/// A schedule that fails, cut down, and how many deviations there were before. None: this process is a run of one.
-fn cut(plan: &Plan, mut schedule: Schedule, g: &Ground) -> Option<(Schedule, usize)> {
+/// A schedule that fails, cut down. None: this process is a run of one.
+fn cut(plan: &Plan, mut schedule: Schedule, g: &Ground) -> Option<Cut> {
     if let [d] = &schedule[..]
         && matches!(d.kind, Kind::Sample(..))
     {
@@ -760,7 +764,40 @@ fn cut(plan: &Plan, mut schedule: Schedule, g: &Ground) -> Option<(Schedule, usi
             .collect();
         shrink.tell(candidates, &fails);
     }
-    Some((shrink.best().clone(), before))
+    let best = shrink.best().clone();
+    // A stall at its margin would depend on each nanosecond: it is kept a quarter longer, if it fails so, too.
+    let longer = with_more(&best);
+    let fails = longer != best
+        && trunk(std::slice::from_ref(&longer), g)?
+            .iter()
+            .flatten()
+            .any(Outcome::fails);
+    Some(Cut {
+        schedule: if fails { longer } else { best.clone() },
+        margin: best,
+        before,
+    })
+}
+
+/// A schedule that was cut down.
+struct Cut {
+    schedule: Schedule,
+    /// With stalls no longer than they must be.
+    margin: Schedule,
+    /// How many deviations there were before.
+    before: usize,
+}
+
+/// Each process is late by a quarter more.
+fn with_more(schedule: &Schedule) -> Schedule {
+    let more = |d: &Deviation| match d.kind {
+        Kind::Stall(ns) => Deviation {
+            kind: Kind::Stall(ns + ns / 4),
+            ..*d
+        },
+        _ => *d,
+    };
+    schedule.iter().map(more).collect()
 }
 
 /// What is told of a schedule that fails. None: this process is its run.

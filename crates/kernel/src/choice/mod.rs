@@ -37,7 +37,7 @@ use ops::Touch;
 use purlin_term::{Term, atom};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
 pub use crate::os::single::{now, on, started};
 pub use deviation::{Deviation, Kind, Op, Sampling};
@@ -427,8 +427,19 @@ pub fn is_ready() -> bool {
     !state().ready.is_empty()
 }
 
-/// The process in `cell` has run, and may have ended.
-pub fn ran(cell: u32) {
+/// Whether a process is one of OTP's two that find code: what they have to do follows from the files that lie in the folders of the
+/// code path, one of which is the current folder, so it takes no virtual time, and is done in one go.
+pub fn finds_code(cell: u32) -> bool {
+    static NAMES: LazyLock<[Term; 2]> =
+        LazyLock::new(|| ["code_server", "erl_prim_loader"].map(atom::intern));
+    // SAFETY: cells are never unmapped.
+    let id = unsafe { (*table().cell(cell)).id.load(Ordering::Relaxed) };
+    let is = |n: &Term| crate::process::registry::whereis(*n) == Some(Term::pid(id));
+    id != NO_ID && NAMES.iter().any(is)
+}
+
+/// The process in `cell` has run, and may have ended. `finds_code`: what [`finds_code`] said before.
+pub fn ran(cell: u32, finds_code: bool) {
     let mut s = state();
     s.running = u32::MAX;
     let p = table().cell(cell);
@@ -438,8 +449,12 @@ pub fn ran(cell: u32) {
         return;
     };
     k.serves &= !waits;
-    if k.id != id {
-        let (path, op, was) = (k.path, k.ops + 1, k.id);
+    let goes_on = finds_code && !waits && k.id == id && k.hold == Hold::No;
+    let ended = (k.id != id).then_some((k.path, k.ops + 1, k.id));
+    if goes_on {
+        s.handed.get_or_insert(cell);
+    }
+    if let Some((path, op, was)) = ended {
         if id == NO_ID {
             s.known.remove(&cell);
         }

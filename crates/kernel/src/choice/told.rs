@@ -50,6 +50,8 @@ pub(super) fn account(s: &Search, outside: &Account) -> String {
 /// A schedule that fails.
 pub(super) struct Failed {
     pub schedule: Schedule,
+    /// The same, with stalls no longer than they must be.
+    pub margin: Schedule,
     /// Deviations before it was cut down.
     pub before: usize,
     pub run: Run,
@@ -262,7 +264,7 @@ impl Failure {
         }
         text.push('\n');
         text.push_str(&told(&relevant(&self.story)));
-        let late = failed.schedule.iter().find_map(|d| match d.kind {
+        let late = failed.margin.iter().find_map(|d| match d.kind {
             Kind::Stall(ns) => Some(ns),
             _ => None,
         });
