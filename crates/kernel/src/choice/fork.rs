@@ -686,10 +686,9 @@ pub fn search(s: &Search) {
         );
         match s.json {
             true => print(&format!(
-                "{{\"failed\":false,\"schedules\":{},\"distinct\":{},\"seconds\":{:.3},\"virtual_seconds\":{:.3},\"operations\":{},\"racing\":{},\"outside\":{}}}\n",
+                "{{\"failed\":false,\"schedules\":{},\"distinct\":{},\"virtual_seconds\":{:.3},\"operations\":{},\"racing\":{},\"outside\":{}}}\n",
                 tried.schedules,
                 tried.hashes.len(),
-                began.elapsed().as_secs_f64(),
                 tried.took as f64 / 1e9,
                 base_ops.1,
                 places.0,

@@ -156,7 +156,7 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
     if s.json {
         let _ = write!(
             text,
-            "{{\"failed\":true,\"schedules\":{schedules},\"distinct\":{distinct},\"seconds\":{seconds:.3},\"virtual_seconds\":{virtual_seconds:.3},",
+            "{{\"failed\":true,\"schedules\":{schedules},\"distinct\":{distinct},\"virtual_seconds\":{virtual_seconds:.3},",
         );
         let each: Vec<String> = all.iter().zip(&paths).map(|(f, p)| f.json(p)).collect();
         match s.keep_going {
