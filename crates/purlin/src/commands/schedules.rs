@@ -408,7 +408,7 @@ fn start(
         let here = absolute(Path::new("."))?;
         let _ = writeln!(request, "copied {}", here.display());
         let _ = writeln!(request, "folder {}", folder.display());
-        environment.set("TMPDIR", &folder.join(folder::PASSING));
+        environment.set("TMPDIR", folder.join(folder::PASSING));
         // The command finds its files there. The emulator, which this process becomes, takes the folder over.
         let made = folder::begin(here, folder.clone()).and_then(|()| folder::renew());
         let made = made.and_then(|()| std::env::set_current_dir(folder.join(folder::WORK)));
