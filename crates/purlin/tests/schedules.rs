@@ -313,6 +313,65 @@ fn strictly_under_control() {
     assert_eq!(o.status.code(), Some(0), "{}", text(&o));
 }
 
+/// What no seed decides is told by its kind, by whoever of OTP's servers it is done; what code is loaded from is not.
+#[test]
+fn what_no_seed_decides_is_told() {
+    let dir = std::env::temp_dir().join(format!("purlin-outside-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("makes a folder");
+    let source = dir.join("outside.erl");
+    for (expression, what) in [
+        (
+            r#"file:read_file("once_race.erl")"#,
+            "1 read of files or folders",
+        ),
+        (
+            r#"{ok, F} = file:open("once_race.erl", [read]), {ok, _} = file:read(F, 5)"#,
+            "1 file opened, 1 read of files or folders",
+        ),
+        (r#"open_port({spawn, "true"}, [])"#, "1 program started"),
+        ("{ok, _} = gen_tcp:listen(0, [])", "1 socket opened"),
+        (
+            "os:getpid()",
+            "1 look at the number of its process of the system",
+        ),
+    ] {
+        let code =
+            format!("-module(outside).\n-export([main/0]).\nmain() -> {expression}, halt(0).\n");
+        std::fs::write(&source, code).expect("writes");
+        let o = Command::new(purlin())
+            .args(["schedules", "--strict", "--seed", "1", "--strategy", "none"])
+            .args(["--", "run"])
+            .arg(&source)
+            .current_dir(programs())
+            .output()
+            .expect("runs");
+        assert_eq!(o.status.code(), Some(5), "{}", text(&o));
+        let told = format!("Seed 1 decides all of it but {what}.");
+        assert!(text(&o).contains(&told), "{}", text(&o));
+    }
+    std::fs::remove_dir_all(&dir).expect("removes");
+}
+
+/// What runs have in common is not forked where they would share files; in folders as new they do not meet.
+#[test]
+fn schedules_do_not_meet_through_files() {
+    let left = "Schedules may meet files that others have left";
+    let search = |options: &[&str], program: &str| {
+        let mut args = vec!["schedules", "--seed", "1", "--seeds", "40"];
+        args.extend(options);
+        args.extend(["--", "run", program]);
+        let o = run(&args);
+        assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+        text(&o)
+    };
+    let t = search(&[], "lock_right.erl");
+    assert!(t.contains("2 files opened") && t.contains(left), "{t}");
+    let t = search(&["--fresh-dir"], "left_right.erl");
+    assert!(t.contains("2 writes to files"), "{t}");
+    assert!(!t.contains(left), "{t}");
+    assert!(!programs().join("left.txt").exists());
+}
+
 /// The story at the end of the documentation is what the tool prints, numbers and blanks aside: they differ between releases.
 #[test]
 fn the_documentation_shows_what_is_printed() {

@@ -2,6 +2,7 @@
 
 use crate::options::EmulatorOptions;
 use purlin_kernel::choice::deviation::Numbers;
+pub use purlin_kernel::choice::folder;
 use purlin_kernel::choice::fork::{self, Replay, Search};
 use purlin_kernel::choice::plan::Strategy;
 use purlin_kernel::choice::told::deviation;
@@ -94,6 +95,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
     let mut replay = None;
     let mut recorded = None;
     let mut steps = false;
+    let (mut copied, mut fresh) = (None, None);
     let mut libraries = vec![o.otp.root.join("lib")];
     for line in text.lines() {
         let (key, value) = line.split_once(' ').unwrap_or((line, ""));
@@ -114,6 +116,8 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             "argument" => search.command.push(value.to_owned()),
             "library" => libraries.push(PathBuf::from(value)),
             "steps" => steps = true,
+            "copied" => copied = Some(PathBuf::from(value)),
+            "folder" => fresh = Some(PathBuf::from(value)),
             "replay" => {
                 let text = std::fs::read_to_string(value);
                 match text.ok().as_deref().and_then(read) {
@@ -129,6 +133,12 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             }
             _ => {}
         }
+    }
+    if let (Some(from), Some(at)) = (copied, fresh)
+        && let Err(e) = folder::begin(from, at)
+    {
+        eprintln!("purlin: schedules: {e}");
+        std::process::exit(71);
     }
     let started = recorded.unwrap_or_else(|| starts(now, search.seed));
     purlin_term::background_free::at_once();

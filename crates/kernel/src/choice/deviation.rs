@@ -110,6 +110,8 @@ pub struct Op {
     /// Virtual time; and when the next timer is due, as far as it is known.
     pub at: i64,
     pub due: i64,
+    /// What it does lasts beyond the run, or is shared with runs that are forked from it later.
+    pub lasts: bool,
 }
 
 /// A generator of numbers (SplitMix64; Steele, Lea, Flood 2014): the same seed gives the same numbers everywhere.

@@ -6,9 +6,12 @@
 //! once for many. A run writes what came of it to a file in memory that its parent has made, and its output to another.
 
 use super::given::{Given, Step};
+use super::outside::Account;
 use super::plan::{self, Plan, Schedule, Shrink, Strategy};
-use super::told::{Failed, Failure, account, lines, tell};
-use super::{Kind, Op, Run, ops::Touch, profile, run, sampled, set_deviations, steps, story};
+use super::told::{Failed, Failure, account, json_list, lines, tell};
+use super::{
+    Deviation, Kind, Op, Run, ops::Touch, profile, run, sampled, set_deviations, steps, story,
+};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -80,6 +83,35 @@ enum Role {
     Branch(OwnedFd),
 }
 
+/// How runs are forked.
+struct Ground {
+    jobs: usize,
+    seconds: u32,
+    /// The base does things that last beyond a run, or that runs share which are forked later.
+    lasting: bool,
+    /// Operations of the base after the first of these: whoever deviates there first runs from the start.
+    late: HashSet<(u64, u32)>,
+}
+
+impl Ground {
+    fn new(s: &Search, ops: &[Op], seconds: u32) -> Ground {
+        let first = ops.iter().position(|o| o.lasts);
+        let late = first.map_or(&[][..], |i| &ops[i + 1..]);
+        Ground {
+            jobs: if first.is_some() { 1 } else { s.jobs },
+            seconds,
+            lasting: first.is_some(),
+            late: late.iter().map(|o| (o.path, o.op)).collect(),
+        }
+    }
+    /// Whether a schedule runs from the start.
+    fn apart(&self, s: &Schedule) -> bool {
+        super::folder::any()
+            || s.first()
+                .is_some_and(|d| self.late.contains(&(d.path, d.op)))
+    }
+}
+
 struct Trunk {
     to: OwnedFd,
     /// By operation: the schedules that begin to deviate there, with their numbers.
@@ -88,6 +120,8 @@ struct Trunk {
     done: Vec<(usize, Outcome)>,
     jobs: usize,
     seconds: u32,
+    /// It waits for each branch before it goes on.
+    waits: bool,
 }
 
 /// Runs, and time, for cutting a schedule down.
@@ -120,7 +154,7 @@ impl Outcome {
                 r.ops,
                 r.took,
                 r.taken,
-                r.outside.map(|n| n.to_string()).join(","),
+                r.outside.text(),
                 r.said
             ),
             Outcome::Died(s) => format!("died {s}"),
@@ -136,10 +170,7 @@ impl Outcome {
                 ops: w.next()?.parse().ok()?,
                 took: w.next()?.parse().ok()?,
                 taken: w.next()?.parse().ok()?,
-                outside: {
-                    let mut all = w.next()?.split(',').map(|n| n.parse().unwrap_or(0));
-                    std::array::from_fn(|_| all.next().unwrap_or(0))
-                },
+                outside: Account::of(w.next()?)?,
                 said: w.next()?.parse().ok()?,
             })),
             "died" => Some(Outcome::Died(w.next()?.parse().ok()?)),
@@ -196,6 +227,17 @@ fn fork(seconds: u32) -> Result<Child, OwnedFd> {
             output,
         }),
     }
+}
+
+/// Forks a run of the program from its start. Called by the root.
+fn fork_run(seconds: u32) -> Result<Child, OwnedFd> {
+    if let Err(e) = super::folder::renew() {
+        say(&format!(
+            "purlin: schedules: cannot make the folder of a run: {e}\n"
+        ));
+        exit(71)
+    }
+    fork(seconds)
 }
 
 fn cannot(what: &str) -> ! {
@@ -298,6 +340,7 @@ pub(super) fn at(path: u64, op: u32) -> Option<Kind> {
             t.done.push((n, c.outcome()));
         }
         match fork(t.seconds) {
+            Ok(c) if t.waits => t.done.push((number, c.outcome())),
             Ok(c) => t.running.push((number, c)),
             Err(to) => {
                 *r = Role::Branch(to);
@@ -307,6 +350,12 @@ pub(super) fn at(path: u64, op: u32) -> Option<Kind> {
                 return kind;
             }
         }
+    }
+    if t.begin.is_empty() {
+        // All have left it.
+        drop(r);
+        ended(0, false);
+        exit(0)
     }
     None
 }
@@ -327,7 +376,7 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                 let t = o.touch;
                 let _ = writeln!(
                     text,
-                    "{} {} {} {} {} {} {} {} {} {} {} {}",
+                    "{} {} {} {} {} {} {} {} {} {} {} {} {}",
                     o.path,
                     o.op,
                     t.native,
@@ -339,7 +388,8 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                     o.others,
                     o.at,
                     o.due,
-                    u8::from(o.begun)
+                    u8::from(o.begun),
+                    u8::from(o.lasts)
                 );
             }
             write_all(to, &text);
@@ -402,7 +452,7 @@ fn discover(seconds: u32) -> bool {
     let Some(notes) = memory_file() else {
         cannot("make a file in memory");
     };
-    match fork(seconds) {
+    match fork_run(seconds) {
         Ok(c) => {
             if c.wait().0 == -libc::SIGALRM {
                 say(&format!(
@@ -504,7 +554,7 @@ pub fn search(s: &Search) {
     let began = Instant::now();
     let mut bases = Vec::new();
     for i in 0..2 {
-        match fork(most) {
+        match fork_run(most) {
             Ok(c) => bases.push(c.wait()),
             Err(to) => {
                 *role() = Role::Base(to);
@@ -553,6 +603,7 @@ pub fn search(s: &Search) {
     if base.status != 0 || base.deadlock {
         let failed = Failed {
             schedule: Vec::new(),
+            margin: Vec::new(),
             before: 0,
             run: base,
             given,
@@ -569,8 +620,9 @@ pub fn search(s: &Search) {
         ));
         exit(2)
     }
+    let ground = Ground::new(s, &ops, seconds);
     let base_ops = (base.hash, base.ops);
-    let outside = base.outside;
+    let outside = base.outside.clone();
     let mut plan = Plan::new(&ops, s.strategy, s.stall, s.any, s.seed);
     if !s.first.is_empty() {
         let mut first = s.first.clone();
@@ -588,7 +640,7 @@ pub fn search(s: &Search) {
         if batch.is_empty() {
             break;
         }
-        let Some(outcomes) = trunk(&batch, s.jobs, seconds) else {
+        let Some(outcomes) = trunk(&batch, &ground) else {
             return;
         };
         for (schedule, o) in batch.into_iter().zip(outcomes) {
@@ -630,33 +682,34 @@ pub fn search(s: &Search) {
             base_ops.1,
             places.1,
             places.0,
-            account(s.seed, &outside)
+            account(s, &outside)
         );
         match s.json {
             true => print(&format!(
-                "{{\"failed\":false,\"schedules\":{},\"distinct\":{},\"seconds\":{:.3},\"virtual_seconds\":{:.3},\"operations\":{},\"racing\":{}}}\n",
+                "{{\"failed\":false,\"schedules\":{},\"distinct\":{},\"virtual_seconds\":{:.3},\"operations\":{},\"racing\":{},\"outside\":{}}}\n",
                 tried.schedules,
                 tried.hashes.len(),
-                began.elapsed().as_secs_f64(),
                 tried.took as f64 / 1e9,
                 base_ops.1,
-                places.0
+                places.0,
+                json_list(&outside.told())
             )),
             false => print(&text),
         }
-        exit(strictly(s, 0, &outside))
+        exit(strictly(s, 0, !outside.is_empty()))
     }
     let mut failures: Vec<Failure> = Vec::new();
     for (schedule, run) in found {
-        let Some(schedule_cut) = cut(s, &plan, schedule.clone(), seconds) else {
+        let Some(c) = cut(&plan, schedule.clone(), &ground) else {
             return;
         };
-        if failures.iter().any(|f| f.failed.schedule == schedule_cut.0) {
+        if failures.iter().any(|f| f.failed.schedule == c.schedule) {
             continue;
         }
         let failed = Failed {
-            schedule: schedule_cut.0,
-            before: schedule_cut.1,
+            schedule: c.schedule,
+            margin: c.margin,
+            before: c.before,
             run,
             given: given.clone(),
             seconds,
@@ -667,26 +720,26 @@ pub fn search(s: &Search) {
     tell(s, &tried, began, failures, decided);
 }
 
-/// The status of a search that has found out `status`, where the program did that outside.
-pub(super) fn strictly(s: &Search, status: i32, outside: &[u32]) -> i32 {
-    if s.strict && outside.iter().any(|n| *n > 0) {
+/// The status of a search that has found out `status`. `open`: there is something that no seed decides.
+pub(super) fn strictly(s: &Search, status: i32, open: bool) -> i32 {
+    if s.strict && open {
         say("purlin: schedules: --strict: the seed does not decide all that the program does\n");
         return 5;
     }
     status
 }
 
-/// A schedule that fails, cut down, and how many deviations there were before. None: this process is a run of one.
-fn cut(s: &Search, plan: &Plan, mut schedule: Schedule, seconds: u32) -> Option<(Schedule, usize)> {
+/// A schedule that fails, cut down. None: this process is a run of one.
+fn cut(plan: &Plan, mut schedule: Schedule, g: &Ground) -> Option<Cut> {
     if let [d] = &schedule[..]
         && matches!(d.kind, Kind::Sample(..))
     {
         // The order that was drawn becomes deviations, each of which may go.
-        let (_, story, _) = once(&schedule, seconds)?;
+        let (_, story, _) = once(&schedule, g.seconds)?;
         let repeated = plan.repeats(&order_in(&story));
         if !repeated.is_empty() {
             let all = [repeated];
-            let outcomes = trunk(&all, s.jobs, seconds)?;
+            let outcomes = trunk(&all, g)?;
             let fails = |o: &Option<Outcome>| o.as_ref().is_some_and(Outcome::fails);
             if outcomes.iter().all(fails) {
                 [schedule] = all;
@@ -703,14 +756,47 @@ fn cut(s: &Search, plan: &Plan, mut schedule: Schedule, seconds: u32) -> Option<
             break;
         }
         forks += candidates.len();
-        let outcomes = trunk(&candidates, s.jobs, seconds)?;
+        let outcomes = trunk(&candidates, g)?;
         let fails: Vec<bool> = outcomes
             .iter()
             .map(|o| o.as_ref().is_some_and(|o| o.fails()))
             .collect();
         shrink.tell(candidates, &fails);
     }
-    Some((shrink.best().clone(), before))
+    let best = shrink.best().clone();
+    // A stall at its margin would depend on each nanosecond: it is kept a quarter longer, if it fails so, too.
+    let longer = with_more(&best);
+    let fails = longer != best
+        && trunk(std::slice::from_ref(&longer), g)?
+            .iter()
+            .flatten()
+            .any(Outcome::fails);
+    Some(Cut {
+        schedule: if fails { longer } else { best.clone() },
+        margin: best,
+        before,
+    })
+}
+
+/// A schedule that was cut down.
+struct Cut {
+    schedule: Schedule,
+    /// With stalls no longer than they must be.
+    margin: Schedule,
+    /// How many deviations there were before.
+    before: usize,
+}
+
+/// Each process is late by a quarter more.
+fn with_more(schedule: &Schedule) -> Schedule {
+    let more = |d: &Deviation| match d.kind {
+        Kind::Stall(ns) => Deviation {
+            kind: Kind::Stall(ns + ns / 4),
+            ..*d
+        },
+        _ => *d,
+    };
+    schedule.iter().map(more).collect()
 }
 
 /// What is told of a schedule that fails. None: this process is its run.
@@ -745,6 +831,7 @@ fn op_of(line: &str) -> Option<Op> {
         at: w.next()?.parse().ok()?,
         due: w.next()?.parse().ok()?,
         begun: w.next()? == "1",
+        lasts: w.next()? == "1",
     })
 }
 
@@ -757,12 +844,20 @@ fn order_in(report: &str) -> Vec<(u64, u32)> {
     report.lines().filter_map(of).collect()
 }
 
-/// Runs these schedules, all of which begin in one run of the base. None: this process is one of the runs.
-fn trunk(all: &[Schedule], jobs: usize, seconds: u32) -> Option<Vec<Option<Outcome>>> {
+/// Runs these schedules, which begin in one run of the base, but for those that run from the start. None: this process is one of the runs.
+fn trunk(all: &[Schedule], g: &Ground) -> Option<Vec<Option<Outcome>>> {
+    let apart: Vec<bool> = all.iter().map(|s| g.apart(s)).collect();
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; all.len()];
+    for (i, s) in all.iter().enumerate().filter(|(i, _)| apart[*i]) {
+        outcomes[i] = Some(begin(s, g.seconds, None, false)?.outcome());
+    }
+    if apart.iter().all(|a| *a) {
+        return Some(outcomes);
+    }
     match fork(0) {
         Err(to) => {
             let mut begin: HashMap<(u64, u32), Vec<(usize, Schedule)>> = HashMap::new();
-            for (i, s) in all.iter().enumerate() {
+            for (i, s) in all.iter().enumerate().filter(|(i, _)| !apart[*i]) {
                 if let Some(d) = s.first() {
                     begin
                         .entry((d.path, d.op))
@@ -775,14 +870,14 @@ fn trunk(all: &[Schedule], jobs: usize, seconds: u32) -> Option<Vec<Option<Outco
                 begin,
                 running: Vec::new(),
                 done: Vec::new(),
-                jobs,
-                seconds,
+                jobs: g.jobs,
+                seconds: g.seconds,
+                waits: g.lasting,
             });
             None
         }
         Ok(c) => {
             let (_, report, _) = c.wait();
-            let mut outcomes: Vec<Option<Outcome>> = vec![None; all.len()];
             for line in report.lines().skip(1) {
                 if let Some((n, o)) = line.split_once(' ')
                     && let (Ok(n), Some(o)) = (n.parse::<usize>(), Outcome::of(o))
@@ -796,7 +891,7 @@ fn trunk(all: &[Schedule], jobs: usize, seconds: u32) -> Option<Vec<Option<Outco
     }
 }
 
-/// Begins a run of one schedule, from the start, which tells its operations or is held against those that are expected. None: this
+/// Begins a run of one schedule, from the start, which may tell its operations, or be held against those that are expected. None: this
 /// process is the run.
 fn begin(
     schedule: &Schedule,
@@ -804,11 +899,13 @@ fn begin(
     expected: Option<Vec<Step>>,
     told: bool,
 ) -> Option<Child> {
-    match fork(seconds) {
+    match fork_run(seconds) {
         Err(to) => {
             *role() = Role::Branch(to);
             set_deviations(schedule);
-            super::set_steps(expected);
+            if told || expected.is_some() {
+                super::set_steps(expected);
+            }
             if told {
                 super::set_story();
             }
@@ -844,6 +941,9 @@ pub(super) fn print(text: &str) {
 }
 
 pub(super) fn exit(status: i32) -> ! {
+    if let Role::Root = *role() {
+        super::folder::remove();
+    }
     // SAFETY: no return; this is the only thread.
     unsafe { libc::_exit(status) }
 }
@@ -861,7 +961,7 @@ mod tests {
             ops: 5,
             took: -1,
             taken: 3,
-            outside: [1, 0, 2, 3],
+            outside: Account::of("2:5:").expect("an account"),
             said: 8,
         });
         let back = Outcome::of(&o.text()).map(|o| o.text());

@@ -17,24 +17,27 @@
 
 pub mod back;
 pub mod deviation;
+pub mod folder;
 pub mod fork;
 pub mod given;
 pub(crate) mod modules;
 pub mod ops;
+pub(crate) mod outside;
 pub mod plan;
 pub mod report;
 pub mod sample;
 pub mod told;
 
+use crate::code;
 use crate::cx::Cx;
 use crate::os::single;
-use crate::process::{NO_ID, Process, table};
+use crate::process::{NO_ID, Process, WAITING, table};
 use crate::sched::{DIRTY_CPU, DIRTY_IO, QUEUES};
 use ops::Touch;
-use purlin_term::Term;
+use purlin_term::{Term, atom};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
 pub use crate::os::single::{now, on, started};
 pub use deviation::{Deviation, Kind, Op, Sampling};
@@ -85,6 +88,8 @@ struct Known {
     own: bool,
     /// It has stopped at a receive, which it begins anew: if it comes there again it waits.
     again: bool,
+    /// What it does is done for the program: see [`outside`].
+    serves: bool,
 }
 
 /// A process that is ready, and whether it is for a native that may block.
@@ -120,7 +125,7 @@ struct State {
     awaits: usize,
     /// Operations in a row that changed nothing.
     in_vain: u32,
-    outside: [u32; ops::OUTSIDE.len()],
+    outside: outside::Account,
     drawn: Option<deviation::Numbers>,
 }
 
@@ -174,12 +179,12 @@ impl State {
                 .known
                 .values_mut()
                 .find(|k| k.id == parent && parent != id);
-            let (path, program, shown) = match by {
+            let (path, program, shown, serves) = match by {
                 Some(k) => {
                     k.children += 1;
-                    (mixed(k.path, k.children), k.program, k.shown)
+                    (mixed(k.path, k.children), k.program, k.shown, k.serves)
                 }
-                None => (mixed(1, u64::from(id)), false, false),
+                None => (mixed(1, u64::from(id)), false, false, false),
             };
             let program = program || self.programs.contains(&path);
             let priority = self.sampler.as_mut().map_or(u64::MAX, |s| s.begins(path));
@@ -200,6 +205,7 @@ impl State {
                     priority,
                     own: false,
                     again: false,
+                    serves,
                 },
             );
         }
@@ -261,6 +267,7 @@ fn wakes(cell: u32) {
                 others,
                 at: now(),
                 due,
+                lasts: false,
             });
         }
     }
@@ -420,16 +427,34 @@ pub fn is_ready() -> bool {
     !state().ready.is_empty()
 }
 
-/// The process in `cell` has run, and may have ended.
-pub fn ran(cell: u32) {
+/// Whether a process is one of OTP's two that find code: what they have to do follows from the files that lie in the folders of the
+/// code path, one of which is the current folder, so it takes no virtual time, and is done in one go.
+pub fn finds_code(cell: u32) -> bool {
+    static NAMES: LazyLock<[Term; 2]> =
+        LazyLock::new(|| ["code_server", "erl_prim_loader"].map(atom::intern));
+    // SAFETY: cells are never unmapped.
+    let id = unsafe { (*table().cell(cell)).id.load(Ordering::Relaxed) };
+    let is = |n: &Term| crate::process::registry::whereis(*n) == Some(Term::pid(id));
+    id != NO_ID && NAMES.iter().any(is)
+}
+
+/// The process in `cell` has run, and may have ended. `finds_code`: what [`finds_code`] said before.
+pub fn ran(cell: u32, finds_code: bool) {
     let mut s = state();
     s.running = u32::MAX;
     let p = table().cell(cell);
-    // SAFETY: cells are never unmapped.
-    let id = unsafe { (*p).id.load(Ordering::Relaxed) };
-    let Some(k) = s.known.get(&cell) else { return };
-    if k.id != id {
-        let (path, op, was) = (k.path, k.ops + 1, k.id);
+    // SAFETY: cells are never unmapped, and this is the only thread.
+    let (id, waits) = unsafe { ((*p).id.load(Ordering::Relaxed), (*p).flags & WAITING != 0) };
+    let Some(k) = s.known.get_mut(&cell) else {
+        return;
+    };
+    k.serves &= !waits;
+    let goes_on = finds_code && !waits && k.id == id && k.hold == Hold::No;
+    let ended = (k.id != id).then_some((k.path, k.ops + 1, k.id));
+    if goes_on {
+        s.handed.get_or_insert(cell);
+    }
+    if let Some((path, op, was)) = ended {
         if id == NO_ID {
             s.known.remove(&cell);
         }
@@ -446,6 +471,7 @@ pub fn ran(cell: u32) {
                 others: 0,
                 at: now(),
                 due: i64::MAX,
+                lasts: false,
             });
         }
     }
@@ -498,17 +524,18 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     });
     let (program, shown) = (s.known(cell).program, s.known(cell).shown);
     let (mut own, mut code) = (false, false);
-    let outside = ops::outside(touch.native);
     // What a program's own code has not yet run in is no program's in the account, whatever comes of it later.
-    let account = outside.is_some() || s.story.is_some();
-    if s.profile.is_some() || s.sampler.is_some() || account {
+    let account = s.profile.is_some() || s.story.is_some();
+    let mut lasts = false;
+    if s.sampler.is_some() || account {
         (own, code) = report::is_own(cx, pc, program);
         let k = s.known(cell);
         k.program |= code;
         k.shown |= code;
         k.own = own;
-        if let Some(i) = outside.filter(|_| code || (own && shown)) {
-            s.outside[i] += 1;
+        let serves = k.serves;
+        if account {
+            lasts = s.accounts(cx, pc, code || (own && shown), serves, touch);
         }
     }
     if let Some(from) = s.from.filter(|_| s.profile.is_some())
@@ -530,6 +557,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
                 others,
                 at: now(),
                 due,
+                lasts,
             });
         }
     }
@@ -579,6 +607,31 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
 }
 
 impl State {
+    /// Enters an operation in the account, if it is done by the program or for it, and has whoever is sent something by it serve the
+    /// program. True: what it does lasts.
+    fn accounts(&mut self, cx: &Cx, pc: *const u64, own: bool, serves: bool, touch: Touch) -> bool {
+        let kind = outside::kind(cx, touch.native);
+        let sends = ops::sends(touch.native);
+        if kind.is_none() && !sends {
+            return false;
+        }
+        let theirs = own || (serves && report::makes_nothing(cx, pc));
+        if let Some(kind) = kind.filter(|k| theirs || *k == outside::Kind::Node) {
+            self.outside.count(kind, "");
+            return kind.lasts();
+        }
+        if sends && theirs {
+            let to = touch.object;
+            if let Some(k) = self
+                .known
+                .values_mut()
+                .find(|k| Term::pid(k.id).raw() == to)
+            {
+                k.serves = true;
+            }
+        }
+        false
+    }
     /// Whether a process stops before an operation for others, since a sampler puts one of them first.
     fn samples(&mut self, cell: u32, touch: Touch) -> bool {
         let path = self.known(cell).path;
@@ -695,14 +748,21 @@ pub fn random_bytes(n: usize) -> Vec<u8> {
     v
 }
 
-/// Code of a library in C runs for a process of the program.
+/// The function of a library in C at `pc` runs: it is the program's, or runs for it.
 pub fn library(cx: &mut Cx, pc: *const u64) {
-    let program = {
-        let cell = table().index(cx.process() as *const Process);
-        state().known(cell).shown
+    let mut s = state();
+    if s.profile.is_none() && s.story.is_none() {
+        return;
+    }
+    let Some(at) = code::find(pc) else { return };
+    let module = atom::name(at.module);
+    let Some(kind) = outside::library(module, atom::name(at.function)) else {
+        return;
     };
-    if report::is_own(cx, pc, program).0 {
-        state().outside[ops::LIBRARY] += 1;
+    let k = s.known(table().index(cx.process() as *const Process));
+    let (shown, serves) = (k.shown, k.serves);
+    if report::is_own(cx, pc, shown || serves).0 {
+        s.outside.count(kind, module);
     }
 }
 
@@ -714,8 +774,7 @@ pub fn sampled() -> Vec<(u64, u32)> {
 /// Nothing is tried before the first operation of this function, or of what it calls.
 fn set_from(name: &(String, String, u32)) {
     let (m, f, a) = name;
-    let atom = purlin_term::atom::intern;
-    state().from = Some((atom(m), atom(f), *a));
+    state().from = Some((atom::intern(m), atom::intern(f), *a));
 }
 
 /// Notes the operations of this run.
@@ -742,8 +801,8 @@ pub struct Run {
     pub took: i64,
     /// Deviations that were taken.
     pub taken: u32,
-    /// What the program did that no seed decides: see [`ops::OUTSIDE`].
-    pub outside: [u32; ops::OUTSIDE.len()],
+    /// What the program did that no seed decides, where the run was to tell its operations.
+    pub outside: outside::Account,
     /// A sum of what it has written, but for numbers: two runs that failed in the same way have the same.
     pub said: u64,
 }
@@ -758,7 +817,7 @@ fn run(status: i32, deadlock: bool) -> Run {
         ops: s.ops,
         took: now(),
         taken: s.taken.len() as u32,
-        outside: s.outside,
+        outside: s.outside.clone(),
         said: 0,
     }
 }

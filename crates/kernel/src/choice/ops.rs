@@ -85,28 +85,6 @@ enum Of {
     All,
 }
 
-/// What no seed decides, as people are told it.
-pub const OUTSIDE: [&str; 4] = [
-    "operations on files",
-    "ports opened (programs, sockets)",
-    "operations on sockets",
-    "calls of libraries in C",
-];
-
-/// See [`OUTSIDE`].
-pub const LIBRARY: usize = 3;
-
-/// Of which kind of [`OUTSIDE`] a native is that [`Touch::native`] names.
-pub(super) fn outside(native: u16) -> Option<usize> {
-    let n = NATIVES.get(usize::from(native).checked_sub(1)?)?;
-    match (n.0, n.1) {
-        ("prim_file", _) => Some(0),
-        ("erlang" | "erts_internal", "open_port") => Some(1),
-        ("prim_socket" | "prim_net", _) => Some(2),
-        _ => None,
-    }
-}
-
 /// Whether an operation sends a message, to whom it touches.
 pub(super) fn sends(native: u16) -> bool {
     matches!(native, 0..=2)
@@ -269,6 +247,31 @@ const NATIVES: &[Native] = {
         Native("erts_internal", "group_leader", 3, Process, true),
         Native("erts_internal", "suspend_process", 2, Process, true),
         Native("erts_internal", "process_flag", 3, Process, true),
+        Native("prim_file", "allocate_nif", 3, File, true),
+        Native("prim_file", "ipread_s32bu_p32bu_nif", 3, File, false),
+        Native("prim_file", "read_handle_info_nif", 1, File, false),
+        Native("prim_socket", "nif_open", 2, All, false),
+        Native("prim_socket", "nif_open", 4, All, false),
+        Native("prim_socket", "nif_bind", 2, Cell, true),
+        Native("prim_socket", "nif_bind", 3, Cell, true),
+        Native("prim_socket", "nif_connect", 1, Cell, true),
+        Native("prim_socket", "nif_listen", 2, Cell, true),
+        Native("prim_socket", "nif_sendto", 5, Cell, true),
+        Native("prim_socket", "nif_sendmsg", 5, Cell, true),
+        Native("prim_socket", "nif_sendmmsg", 4, Cell, true),
+        Native("prim_socket", "nif_sendv", 3, Cell, true),
+        Native("prim_socket", "nif_sendfile", 5, Cell, true),
+        Native("prim_socket", "nif_recvfrom", 4, Cell, true),
+        Native("prim_socket", "nif_recvmsg", 5, Cell, true),
+        Native("prim_socket", "nif_recvmmsg", 6, Cell, true),
+        Native("prim_socket", "nif_close", 1, Cell, true),
+        Native("prim_socket", "nif_shutdown", 2, Cell, true),
+        Native("prim_net", "nif_getaddrinfo", 3, All, false),
+        Native("prim_net", "nif_getnameinfo", 2, All, false),
+        Native("prim_net", "nif_gethostname", 0, All, false),
+        Native("prim_net", "nif_getifaddrs", 1, All, false),
+        Native("erts_internal", "create_dist_channel", 3, All, true),
+        Native("os", "getpid", 0, All, false),
     ]
 };
 

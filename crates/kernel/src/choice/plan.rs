@@ -41,6 +41,8 @@ pub struct Plan {
     /// Sends that may be held back.
     backs: Vec<(u64, u32)>,
     order: HashMap<(u64, u32), usize>,
+    /// The first operation that code of the program does.
+    first_own: usize,
     strategy: Strategy,
     numbers: Numbers,
     stall: i64,
@@ -249,6 +251,7 @@ impl Plan {
             racing: count,
             backs,
             order,
+            first_own: ops.iter().position(|o| o.code && o.begun).unwrap_or(0),
             strategy,
             numbers: Numbers(seed),
             stall,
@@ -312,10 +315,14 @@ impl Plan {
         }
     }
 
-    /// A sampler from the first operation at which schedules deviate.
+    /// A sampler from the first operation at which schedules deviate, if there is any after code of the program has run: what
+    /// compiles or loads it comes before.
     fn sample(&mut self, kind: Sampling) -> Option<Schedule> {
         let order = &self.order;
-        let at = |p: &&(u64, u32)| order.get(*p).copied().unwrap_or(usize::MAX);
+        let at = |p: &&(u64, u32)| {
+            let at = order.get(*p).copied().unwrap_or(usize::MAX);
+            (at < self.first_own, at)
+        };
         let &(path, op) = self.places.iter().min_by_key(at)?;
         let kind = Kind::Sample(kind, self.numbers.draw());
         Some(vec![Deviation { path, op, kind }])
@@ -525,6 +532,7 @@ mod tests {
             others: 1,
             at: 0,
             due: i64::MAX,
+            lasts: false,
         }
     }
 
@@ -542,6 +550,15 @@ mod tests {
         let all: Vec<(u64, u32)> = p.batch(100).iter().map(|s| (s[0].path, s[0].op)).collect();
         assert_eq!(all, [(1, 2), (2, 1), (1, 1), (2, 2), (1, 3), (1, 2)]);
         assert!(p.batch(100).is_empty());
+    }
+
+    #[test]
+    fn samplers_begin_with_the_program() {
+        let mut ops = [op(1, 1, 11, true), op(2, 1, 11, false), op(1, 2, 11, true)];
+        ops[0].code = false;
+        let mut p = Plan::new(&ops, Strategy::Sample(Sampling::Walk), 0, false, 1);
+        let all = p.batch(3);
+        assert!(all.iter().all(|s| (s[0].path, s[0].op) == (2, 1)));
     }
 
     #[test]

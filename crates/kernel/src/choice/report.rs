@@ -129,7 +129,7 @@ fn own_place(cx: &Cx, pc: *const u64) -> Option<code::Place> {
 }
 
 /// Whether nothing on the stack compiles or loads code.
-fn makes_nothing(cx: &Cx, pc: *const u64) -> bool {
+pub(super) fn makes_nothing(cx: &Cx, pc: *const u64) -> bool {
     let all = code::stack::addresses(cx, pc, DEPTH);
     let mut places = all
         .iter()

@@ -2,9 +2,9 @@
 
 use super::fork::{Replay, Search, Tried, exit, print, say, strictly};
 use super::given::{Given, steps_of};
-use super::ops::OUTSIDE;
+use super::outside::Account;
 use super::plan::Schedule;
-use super::{Deviation, Kind, Run, report};
+use super::{Deviation, Kind, Run, folder, report};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -35,18 +35,23 @@ pub(super) fn lines(all: &[report::Line]) -> String {
 }
 
 /// What the seed decides, and what not.
-pub(super) fn account(seed: u64, outside: &[u32; OUTSIDE.len()]) -> String {
-    let all = outside.iter().zip(OUTSIDE).filter(|(n, _)| **n > 0);
-    let all: Vec<String> = all.map(|(n, what)| format!("{n} {what}")).collect();
-    match all.is_empty() {
+pub(super) fn account(s: &Search, outside: &Account) -> String {
+    let (seed, all) = (s.seed, outside.told());
+    let mut text = match all.is_empty() {
         true => format!("Seed {seed} decides all of it.\n"),
         false => format!("Seed {seed} decides all of it but {}.\n", all.join(", ")),
+    };
+    if outside.writes_files() && !folder::any() {
+        text.push_str("Schedules may meet files that others have left: --fresh-dir gives each a folder as new.\n");
     }
+    text
 }
 
 /// A schedule that fails.
 pub(super) struct Failed {
     pub schedule: Schedule,
+    /// The same, with stalls no longer than they must be.
+    pub margin: Schedule,
     /// Deviations before it was cut down.
     pub before: usize,
     pub run: Run,
@@ -108,6 +113,11 @@ pub(super) fn json_text(s: &str) -> String {
     t
 }
 
+pub(super) fn json_list(all: &[String]) -> String {
+    let all: Vec<String> = all.iter().map(|t| json_text(t)).collect();
+    format!("[{}]", all.join(","))
+}
+
 /// A schedule that fails, as it is told: its run, the operations of that, its output.
 pub(super) struct Failure {
     pub failed: Failed,
@@ -146,7 +156,7 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
     if s.json {
         let _ = write!(
             text,
-            "{{\"failed\":true,\"schedules\":{schedules},\"distinct\":{distinct},\"seconds\":{seconds:.3},\"virtual_seconds\":{virtual_seconds:.3},",
+            "{{\"failed\":true,\"schedules\":{schedules},\"distinct\":{distinct},\"virtual_seconds\":{virtual_seconds:.3},",
         );
         let each: Vec<String> = all.iter().zip(&paths).map(|(f, p)| f.json(p)).collect();
         match s.keep_going {
@@ -174,14 +184,8 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
         }
     }
     print(&text);
-    let mut outside = [u32::from(!decided); OUTSIDE.len()];
-    for f in &all {
-        outside
-            .iter_mut()
-            .zip(f.run.outside)
-            .for_each(|(a, b)| *a += b);
-    }
-    exit(strictly(s, 1, &outside))
+    let open = !decided || all.iter().any(|f| !f.run.outside.is_empty());
+    exit(strictly(s, 1, open))
 }
 
 impl Failure {
@@ -195,6 +199,9 @@ impl Failure {
         let _ = writeln!(file, "hash {}", run.hash);
         let _ = writeln!(file, "seconds {}", failed.seconds);
         file.push_str(&failed.given.text());
+        if let Some(name) = folder::name() {
+            let _ = writeln!(file, "folder {}", json_text(&name.to_string_lossy()));
+        }
         for a in &s.command {
             let _ = writeln!(file, "argument {}", json_text(a));
         }
@@ -214,11 +221,12 @@ impl Failure {
     /// The members of an object of JSON.
     fn json(&self, path: &Path) -> String {
         format!(
-            "\"status\":{},\"deadlock\":{},\"deviations\":{},\"before\":{},\"file\":{},\"output\":{}",
+            "\"status\":{},\"deadlock\":{},\"deviations\":{},\"before\":{},\"outside\":{},\"file\":{},\"output\":{}",
             self.run.status,
             self.run.deadlock,
             self.failed.schedule.len(),
             self.failed.before,
+            json_list(&self.run.outside.told()),
             json_text(&path.display().to_string()),
             json_text(&self.output)
         )
@@ -248,7 +256,7 @@ impl Failure {
                 );
             }
         }
-        text.push_str(&account(s.seed, &run.outside));
+        text.push_str(&account(s, &run.outside));
         if run.status != failed.run.status && failed.run.status >= 0 {
             text.push_str(
                 "The schedule that was cut down ends otherwise than the one that was found.\n",
@@ -256,7 +264,7 @@ impl Failure {
         }
         text.push('\n');
         text.push_str(&told(&relevant(&self.story)));
-        let late = failed.schedule.iter().find_map(|d| match d.kind {
+        let late = failed.margin.iter().find_map(|d| match d.kind {
             Kind::Stall(ns) => Some(ns),
             _ => None,
         });
@@ -329,6 +337,8 @@ pub struct Recorded {
     pub started: i64,
     pub release: u32,
     pub command: Vec<String>,
+    /// Its run began in that folder as new.
+    pub folder: Option<PathBuf>,
     pub story: Vec<Vec<String>>,
 }
 
@@ -378,6 +388,7 @@ pub fn read(text: &str) -> Option<Recorded> {
         started: 0,
         release: 0,
         command: Vec::new(),
+        folder: None,
         story: Vec::new(),
     };
     for l in lines {
@@ -387,6 +398,7 @@ pub fn read(text: &str) -> Option<Recorded> {
             "started" => r.started = rest.parse().ok()?,
             "status" => r.replay.status = rest.parse().ok()?,
             "hash" => r.replay.hash = rest.parse().ok()?,
+            "folder" => r.folder = Some(PathBuf::from(from_json(rest)?)),
             "argument" => r.command.push(from_json(rest)?),
             "deviation" => r.replay.schedule.push(deviation(rest)?),
             "line" => r.story.push(rest.split('\t').map(str::to_owned).collect()),

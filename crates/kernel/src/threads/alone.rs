@@ -44,16 +44,20 @@ pub fn run<E: Engine>() -> ! {
             idle();
             continue;
         };
+        let finds_code = choice::finds_code(cell);
         // SAFETY: the cell was in a run queue.
         unsafe {
             match io {
                 true => slice::dirty::<E>(&mut dirty, table().cell(cell)),
-                false => single::advance(slice::normal::<E>(&mut cx, table().cell(cell))),
+                false => {
+                    let used = slice::normal::<E>(&mut cx, table().cell(cell));
+                    single::advance(if finds_code { 0 } else { used });
+                }
             }
         }
         // Its children get their paths while it is known.
         collect();
-        choice::ran(cell);
+        choice::ran(cell, finds_code);
         later::work();
         let tick = single::now() / NS_PER_TICK;
         if tick != fired {

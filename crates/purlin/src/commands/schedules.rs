@@ -5,14 +5,16 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use purlin_runtime::schedules::{Recorded, VARIABLE, deviation_text, function, is_strategy};
+use purlin_runtime::schedules::{
+    Recorded, VARIABLE, deviation_text, folder, function, is_strategy,
+};
 
 use super::{COMMANDS, become_program, elixir, print, schedules_each, schedules_page};
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
 
 const USE: &str = "purlin schedules [--seeds N] [--for SECONDS] [--seed N] [--strategy NAME] [--stall MS] [--jobs N] [--to FILE] \
-[--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--keep-going] [--json] [--strict] -- COMMAND";
+[--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--fresh-dir] [--keep-going] [--json] [--strict] -- COMMAND";
 
 pub(super) fn wrong(text: impl std::fmt::Display) -> Failure {
     Failure::new(USAGE, format!("purlin: {text}"))
@@ -28,7 +30,14 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         return schedules_each::run(context, &o, &rest);
     }
     let Some(_) = &o.html else {
-        return start(context, o.request, &rest);
+        let to = o.file_of(0);
+        let to = match o.fresh {
+            true => absolute(&to)?,
+            false => to,
+        };
+        let request = format!("{}seed {}\nto {}\n", o.request, o.seed, to.display());
+        let folder = o.fresh.then(|| folder_of(o.seed));
+        return start(context, request, &rest, folder);
     };
     // The page is written when the search has ended: it is a process of its own.
     let file = o.file_of(0);
@@ -52,6 +61,7 @@ pub(super) struct Options {
     /// A part of the names of tests that are searched.
     pub test: Option<String>,
     pub json: bool,
+    fresh: bool,
 }
 
 impl Options {
@@ -66,6 +76,7 @@ impl Options {
             each_test: false,
             test: None,
             json: false,
+            fresh: false,
         };
         let mut rest = args;
         let mut recorded = None;
@@ -82,6 +93,11 @@ impl Options {
                 "--" => break,
                 "--each-test" => {
                     o.each_test = true;
+                    continue;
+                }
+                "--fresh-dir" => {
+                    o.fresh = true;
+                    o.words.push(first.clone());
                     continue;
                 }
                 "--json" | "--strict" | "--keep-going" => {
@@ -118,7 +134,6 @@ impl Options {
                         return Err(wrong("--to: the name is no text of one line"));
                     }
                     o.to = Some(PathBuf::from(word));
-                    let _ = writeln!(o.request, "{key} {value}");
                     continue;
                 }
                 "milliseconds" => {
@@ -258,13 +273,13 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         return Err(wrong("replay needs a file: purlin replay [--steps] FILE"));
     };
     let recorded = read(file)?;
-    let file = std::path::absolute(file).unwrap_or_else(|_| PathBuf::from(file));
+    let file = absolute(Path::new(file))?;
     let mut request = format!("replay {}\n", file.display());
     if steps {
         request.push_str("steps\n");
     }
     let words: Vec<OsString> = recorded.command.iter().map(OsString::from).collect();
-    start(context, request, &words)
+    start(context, request, &words, recorded.folder)
 }
 
 fn read(file: &OsStr) -> Result<Recorded, Failure> {
@@ -349,8 +364,33 @@ fn json(r: &Recorded) -> String {
     )
 }
 
+fn absolute(file: &Path) -> Result<PathBuf, Failure> {
+    let full = std::path::absolute(file).map_err(|e| {
+        let text = format!("purlin: {}: {}", file.display(), reason(&e));
+        Failure::new(SYSTEM, text)
+    })?;
+    match full.to_str().is_some_and(|t| !t.contains('\n')) {
+        true => Ok(full),
+        false => Err(wrong(format!(
+            "{}: the name is no text of one line",
+            full.display()
+        ))),
+    }
+}
+
+/// Where runs of a search with that seed begin, if each does in a folder as new.
+fn folder_of(seed: u64) -> PathBuf {
+    std::env::temp_dir().join(format!("purlin-fresh-{seed}"))
+}
+
 /// Turns this process into the command, whose emulator does what is asked for.
-fn start(context: &Context, mut request: String, words: &[OsString]) -> Result<u8, Failure> {
+/// `at`: runs begin there, in a copy of the current folder.
+fn start(
+    context: &Context,
+    mut request: String,
+    words: &[OsString],
+    at: Option<PathBuf>,
+) -> Result<u8, Failure> {
     for w in words {
         let Some(w) = w.to_str().filter(|w| !w.contains('\n')) else {
             return Err(wrong("the command has words that are no text of one line"));
@@ -364,6 +404,19 @@ fn start(context: &Context, mut request: String, words: &[OsString]) -> Result<u
     }
     let otp = context.otp()?;
     let mut environment = context.environment_for_children(&otp)?;
+    if let Some(folder) = at {
+        let here = absolute(Path::new("."))?;
+        let _ = writeln!(request, "copied {}", here.display());
+        let _ = writeln!(request, "folder {}", folder.display());
+        environment.set("TMPDIR", folder.join(folder::PASSING));
+        // The command finds its files there. The emulator, which this process becomes, takes the folder over.
+        let made = folder::begin(here, folder.clone()).and_then(|()| folder::renew());
+        let made = made.and_then(|()| std::env::set_current_dir(folder.join(folder::WORK)));
+        made.map_err(|e| {
+            let text = format!("purlin: --fresh-dir: {}", reason(&e));
+            Failure::new(SYSTEM, text)
+        })?;
+    }
     environment.set(VARIABLE, &request);
     // Code that is made while the program runs would lie in memory that all runs share.
     environment.set("PURLIN_JIT", "off");

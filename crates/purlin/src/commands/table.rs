@@ -274,6 +274,7 @@ pub static COMMANDS: &[CommandRow] = &[
                 "any: messages of different senders may overtake each other (order)",
             ),
             option("--keep-going", "", "look for other failures, too"),
+            option("--fresh-dir", "", "each run begins in a folder as new"),
             option(
                 "--strict",
                 "",

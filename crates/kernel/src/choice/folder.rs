@@ -1,0 +1,156 @@
+//! A folder as new for each run (`--fresh-dir`): a copy of the one in which the search began, and an empty one for what is passing.
+//!
+//! It has the same name in all runs and in a replay, so that what follows from the name does not differ.
+//!
+//! # Invariant
+//! Nothing is deleted but what lies in a folder that this user owns, that is no link, and whose lock this process holds.
+
+use std::fs::{self, File};
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Within the folder: where runs begin, and where they put what is passing.
+pub const WORK: &str = "work";
+pub const PASSING: &str = "tmp";
+
+struct Folder {
+    /// What is copied.
+    from: PathBuf,
+    at: PathBuf,
+    _lock: File,
+}
+
+static FOLDER: OnceLock<Folder> = OnceLock::new();
+
+/// Makes the folder `at`, with the two in it. It may be there already, if it is this user's.
+fn make(at: &Path) -> Result<()> {
+    let mut b = fs::DirBuilder::new();
+    b.mode(0o700);
+    for dir in [at, &at.join(WORK), &at.join(PASSING)] {
+        match b.create(dir) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            r => r?,
+        }
+        let m = fs::symlink_metadata(dir)?;
+        // SAFETY: a plain call.
+        if !m.is_dir() || m.uid() != unsafe { libc::geteuid() } {
+            let text = format!("{} is not a folder of this user's", dir.display());
+            return Err(Error::other(text));
+        }
+    }
+    Ok(())
+}
+
+/// All runs that are forked from now on begin in `at` as new, with what is in `from`.
+pub fn begin(from: PathBuf, at: PathBuf) -> Result<()> {
+    make(&at)?;
+    let lock = File::create(at.join("lock"))?;
+    // SAFETY: an open descriptor.
+    if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } < 0 {
+        let text = format!("{} is in use by another search", at.display());
+        return Err(Error::other(text));
+    }
+    let folder = Folder {
+        from,
+        at,
+        _lock: lock,
+    };
+    let _ = FOLDER.set(folder);
+    Ok(())
+}
+
+/// Whether there is such a folder.
+pub(super) fn any() -> bool {
+    FOLDER.get().is_some()
+}
+
+/// Its name, if there is one.
+pub(super) fn name() -> Option<&'static Path> {
+    FOLDER.get().map(|f| &*f.at)
+}
+
+/// Makes it as new. Nothing runs in it.
+pub fn renew() -> Result<()> {
+    let Some(f) = FOLDER.get() else {
+        return Ok(());
+    };
+    let (work, passing) = (f.at.join(WORK), f.at.join(PASSING));
+    empty(&work)?;
+    empty(&passing)?;
+    copy(&f.from, &work, &f.at)
+}
+
+/// Deletes it. Nothing runs in it any more.
+pub(super) fn remove() {
+    if let Some(f) = FOLDER.get() {
+        // What cannot be deleted stays, and is emptied by the next search that has its name.
+        let _ = fs::remove_dir_all(&f.at);
+    }
+}
+
+fn empty(dir: &Path) -> Result<()> {
+    for e in fs::read_dir(dir)? {
+        let e = e?;
+        match e.file_type()?.is_dir() {
+            true => fs::remove_dir_all(e.path())?,
+            false => fs::remove_file(e.path())?,
+        }
+    }
+    Ok(())
+}
+
+/// Copies what is in `from` into `to`, but for `not`: files, folders and links, in the order of names, with the times of files.
+fn copy(from: &Path, to: &Path, not: &Path) -> Result<()> {
+    let mut all = fs::read_dir(from)?.collect::<Result<Vec<_>>>()?;
+    all.sort_by_key(fs::DirEntry::file_name);
+    for e in all {
+        let (old, new, kind) = (e.path(), to.join(e.file_name()), e.file_type()?);
+        if old == not {
+            continue;
+        }
+        if kind.is_symlink() {
+            symlink(fs::read_link(&old)?, &new)?;
+        } else if kind.is_dir() {
+            fs::create_dir(&new)?;
+            copy(&old, &new, not)?;
+        } else if kind.is_file() {
+            fs::copy(&old, &new)?;
+            let changed = e.metadata()?.modified()?;
+            // A file that must not be written keeps the time of its copy.
+            if let Ok(f) = File::options().write(true).open(&new) {
+                f.set_modified(changed)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_copied_and_emptied() {
+        let top = std::env::temp_dir().join(format!("purlin-folder-{}", std::process::id()));
+        let (from, at) = (top.join("from"), top.join("from/at"));
+        fs::create_dir_all(from.join("deep/er")).expect("makes");
+        fs::write(from.join("deep/er/file"), "text").expect("writes");
+        symlink("deep", from.join("link")).expect("links");
+        make(&at).expect("makes");
+        let work = at.join(WORK);
+        for _ in 0..2 {
+            empty(&work).expect("empties");
+            copy(&from, &work, &at).expect("copies");
+            let text = fs::read_to_string(work.join("link/er/file")).expect("reads");
+            assert_eq!(text, "text");
+            assert!(!work.join("at").exists());
+            fs::write(work.join("deep/more"), "").expect("writes");
+        }
+        symlink(&from, top.join("other")).expect("links");
+        assert!(make(&top.join("other")).is_err());
+        fs::remove_dir_all(&top).expect("removes");
+    }
+}
