@@ -106,8 +106,7 @@ pub struct Process {
     pub in_transit: InTransit,
     /// Where it resumes.
     pub pc: *const u64,
-    /// Where it goes on when its receive timer fires.
-    /// Where it goes on when the receive timer is over; see [`Process::set_resumes`], too.
+    /// Where it goes on when its receive timer fires; see [`Process::set_resumes`], too.
     pub timeout_pc: *const u64,
     // The packed heap: the block, its words, and the offsets of top, stack and high water. Where the words are 0 it is a
     // box with a whole `Heap`, since the packed form couldn't express it when it was packed last; while the process runs,
