@@ -3,7 +3,8 @@
 //! It has the same name in all runs and in a replay, so that what follows from the name does not differ.
 //!
 //! # Invariant
-//! Nothing is deleted but what lies in a folder that this user owns, that is no link, and whose lock this process holds.
+//! Nothing is deleted but [`WORK`], [`PASSING`] and the lock, in a folder that is called [`BEGIN`] and something, that this user owns, that
+//! is no link, that has nothing else in it, and whose lock this process holds: its name may come from a file of somebody else.
 
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Result};
@@ -15,6 +16,9 @@ use std::sync::OnceLock;
 /// Within the folder: where runs begin, and where they put what is passing.
 pub const WORK: &str = "work";
 pub const PASSING: &str = "tmp";
+const LOCK: &str = "lock";
+/// How its name begins.
+pub const BEGIN: &str = "purlin-fresh-";
 
 struct Folder {
     /// What is copied.
@@ -27,6 +31,11 @@ static FOLDER: OnceLock<Folder> = OnceLock::new();
 
 /// Makes the folder `at`, with the two in it. It may be there already, if it is this user's.
 fn make(at: &Path) -> Result<()> {
+    let name = at.file_name().and_then(|n| n.to_str());
+    if !name.is_some_and(|n| n.starts_with(BEGIN)) {
+        let text = format!("{} is not called {BEGIN}", at.display());
+        return Err(Error::other(text));
+    }
     let mut b = fs::DirBuilder::new();
     b.mode(0o700);
     for dir in [at, &at.join(WORK), &at.join(PASSING)] {
@@ -41,13 +50,20 @@ fn make(at: &Path) -> Result<()> {
             return Err(Error::other(text));
         }
     }
+    for e in fs::read_dir(at)? {
+        let name = e?.file_name();
+        if ![WORK, PASSING, LOCK].iter().any(|n| name == *n) {
+            let text = format!("{} has something else in it", at.display());
+            return Err(Error::other(text));
+        }
+    }
     Ok(())
 }
 
 /// All runs that are forked from now on begin in `at` as new, with what is in `from`.
 pub fn begin(from: PathBuf, at: PathBuf) -> Result<()> {
     make(&at)?;
-    let lock = File::create(at.join("lock"))?;
+    let lock = File::create(at.join(LOCK))?;
     // SAFETY: an open descriptor.
     if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } < 0 {
         let text = format!("{} is in use by another search", at.display());
@@ -87,7 +103,13 @@ pub fn renew() -> Result<()> {
 pub(super) fn remove() {
     if let Some(f) = FOLDER.get() {
         // What cannot be deleted stays, and is emptied by the next search that has its name.
-        let _ = fs::remove_dir_all(&f.at);
+        let _ = empty(&f.at.join(WORK));
+        let _ = empty(&f.at.join(PASSING));
+        for dir in [WORK, PASSING] {
+            let _ = fs::remove_dir(f.at.join(dir));
+        }
+        let _ = fs::remove_file(f.at.join(LOCK));
+        let _ = fs::remove_dir(&f.at);
     }
 }
 
@@ -135,7 +157,8 @@ mod tests {
     #[test]
     fn a_folder_is_copied_and_emptied() {
         let top = std::env::temp_dir().join(format!("purlin-folder-{}", std::process::id()));
-        let (from, at) = (top.join("from"), top.join("from/at"));
+        let from = top.join("from");
+        let at = from.join(format!("{BEGIN}7"));
         fs::create_dir_all(from.join("deep/er")).expect("makes");
         fs::write(from.join("deep/er/file"), "text").expect("writes");
         symlink("deep", from.join("link")).expect("links");
@@ -146,11 +169,15 @@ mod tests {
             copy(&from, &work, &at).expect("copies");
             let text = fs::read_to_string(work.join("link/er/file")).expect("reads");
             assert_eq!(text, "text");
-            assert!(!work.join("at").exists());
+            assert!(!work.join(format!("{BEGIN}7")).exists());
             fs::write(work.join("deep/more"), "").expect("writes");
         }
-        symlink(&from, top.join("other")).expect("links");
-        assert!(make(&top.join("other")).is_err());
+        let other = top.join(format!("{BEGIN}8"));
+        symlink(&at, &other).expect("links");
+        assert!(make(&other).is_err());
+        assert!(make(&top).is_err());
+        fs::write(at.join("more"), "").expect("writes");
+        assert!(make(&at).is_err());
         fs::remove_dir_all(&top).expect("removes");
     }
 }

@@ -380,7 +380,7 @@ fn absolute(file: &Path) -> Result<PathBuf, Failure> {
 
 /// Where runs of a search with that seed begin, if each does in a folder as new.
 fn folder_of(seed: u64) -> PathBuf {
-    std::env::temp_dir().join(format!("purlin-fresh-{seed}"))
+    std::env::temp_dir().join(format!("{}{seed}", folder::BEGIN))
 }
 
 /// Turns this process into the command, whose emulator does what is asked for.
