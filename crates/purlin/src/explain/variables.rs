@@ -110,7 +110,9 @@ pub fn name(context: &Context, answer: &mut Json, top: usize, objects: Option<&P
     let fun = |captured: &Json| {
         let name = word(captured, &["name"]).to_string();
         let file = word(captured, &["beam"]);
-        let is_there = file.ends_with(".beam") && Path::new(file).is_file();
+        // A program that was run from its source may have no debug information beside it.
+        let readable = file.ends_with(".beam") || file.ends_with(".erl");
+        let is_there = readable && Path::new(file).is_file();
         let object = objects.filter(|_| !is_there).and_then(|folder| {
             let object = folder.join(objects::file_name(word(captured, &["module"]))?);
             object
