@@ -423,7 +423,7 @@ unsafe fn length(cx: &mut Cx, pc: *const u64) -> *const u64 {
         let may_leave = live + COUNT <= cx.x.len()
             && !cx.heap.window
             && (op.fail().given().is_none() || cx.process().looks_at_no_message());
-        let state = *cx.trap.args.first_chunk::<COUNT>().expect("room for more");
+        let state: [Term; COUNT] = std::array::from_fn(|i| cx.trap.args[i]);
         let over = cx.reds <= 0 && !saved::goes_on(cx, None);
         if may_leave && (over || gc::stress_roll(2)) {
             cx.x[live..live + COUNT].copy_from_slice(&state);
