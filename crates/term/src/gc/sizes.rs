@@ -186,9 +186,13 @@ pub(super) fn old_size_for(words: usize, crowded: bool) -> usize {
     }
 }
 
-/// Words of the young block in front of so many old words: an eighth, and of a large generation a sixteenth, or half as
-/// much where memory is short. Where others wait for the process it is no more than can be copied in a millisecond or two if
-/// all of it lives.
+/// Old generations of more words are those of processes that compute with much.
+const COMPUTED_WORDS: usize = 1 << 20;
+
+/// Words of the young block in front of so many old words: an eighth. A process that computes with a large generation makes
+/// most of what it makes for a short while: a quarter, until that comes to 32 MiB, and no less than a sixteenth. Where memory
+/// is short it is an eighth, of the largest a 32nd. Where others wait for the process it is no more than can be copied in a
+/// millisecond or two if all of it lives.
 pub(super) fn young_part(old_words: usize, serves: bool, crowded: bool) -> usize {
     if serves {
         // What survives in front of a very large generation leads to memory in no cache, and takes longer to copy.
@@ -197,8 +201,10 @@ pub(super) fn young_part(old_words: usize, serves: bool, crowded: bool) -> usize
             false => MOST_YOUNG_WORDS,
         };
         (old_words / 8).min(most)
-    } else if old_words > 8 << 20 {
-        old_words / if crowded { 32 } else { 16 }
+    } else if crowded {
+        old_words / if old_words > 8 << 20 { 32 } else { 8 }
+    } else if old_words > COMPUTED_WORDS {
+        (old_words / 4).min((4 << 20).max(old_words / 16))
     } else {
         old_words / 8
     }
@@ -332,7 +338,9 @@ mod tests {
     fn young_blocks_are_a_part_of_the_old() {
         let large = 16 << 20;
         assert_eq!(young_part(8000, false, true), 1000);
-        assert_eq!(young_part(large, false, false), 1 << 20);
+        assert_eq!(young_part(COMPUTED_WORDS, false, false), 1 << 17);
+        assert_eq!(young_part(large, false, false), 4 << 20);
+        assert_eq!(young_part(8 * large, false, false), 8 << 20);
         assert_eq!(young_part(large, false, true), 1 << 19);
         assert_eq!(young_part(large, true, false), MOST_YOUNG_WORDS);
         assert_eq!(young_part(2 * large, true, false), MOST_YOUNG_WORDS / 2);
