@@ -9,6 +9,7 @@ use crate::alloc::Alloc;
 use crate::release::{self, LARGE_SUMS_COUNTED, NEAREST_FLOATS, SIGNED_ZEROS, SMALLER_INTEGERS};
 use crate::word::Term;
 use dashu_int::UBig;
+use dashu_int::ops::DivRem;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -340,9 +341,7 @@ fn divrem_mag(m: &[u64], n: &[u64]) -> (Digits, Digits) {
         }
         return (q, SmallVec::from_slice(&[rem]));
     }
-    let (m, n) = (UBig::from_words(m), UBig::from_words(n));
-    let q = &m / &n;
-    let r = m - &q * n;
+    let (q, r) = UBig::from_words(m).div_rem(UBig::from_words(n));
     (
         Digits::from_slice(q.as_words()),
         Digits::from_slice(r.as_words()),

@@ -6,7 +6,8 @@
 //!
 //! # Invariants
 //! * A [`Private`] belongs to the effective user, and nobody else may enter it.
-//! * What it was made in belongs to that user or to root, and nobody else may rename what lies there.
+//! * What it was made in belongs to that user or to root, and nobody else may rename what lies there. That holds of all that leads
+//!   there, too: a link of somebody else's would choose the place.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
@@ -29,13 +30,18 @@ fn is_safe_parent(meta: &fs::Metadata) -> bool {
     meta.is_dir() && (meta.uid() == user() || meta.uid() == 0) && (!shared || sticky)
 }
 
-/// Whether the way to a folder leads only through folders in which nobody but the user and root can exchange anything. Folders that
-/// are not there yet don't count.
+/// Whether the way to a folder leads only through folders in which nobody but the user and root can exchange anything: as it is named,
+/// for who may exchange a link chooses where it leads, and as it is without links. Folders that are not there yet don't count.
 pub fn is_safe_way(path: &Path) -> bool {
-    let there = path.ancestors().find_map(|p| fs::canonicalize(p).ok());
-    there.is_some_and(|real| {
-        real.ancestors()
-            .all(|p| fs::symlink_metadata(p).is_ok_and(|meta| is_safe_parent(&meta)))
+    let there = path
+        .ancestors()
+        .find_map(|p| Some((p, fs::canonicalize(p).ok()?)));
+    there.is_some_and(|(named, real)| {
+        named
+            .ancestors()
+            .chain(real.ancestors())
+            .filter(|p| !p.as_os_str().is_empty())
+            .all(|p| fs::metadata(p).is_ok_and(|meta| is_safe_parent(&meta)))
     })
 }
 
@@ -67,6 +73,9 @@ impl Private {
         let (Some(parent), Some(last)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
+        if !is_safe_way(parent) {
+            return Err(denied());
+        }
         let parent = File::open(parent)?;
         if !is_safe_parent(&parent.metadata()?) {
             return Err(denied());
@@ -106,15 +115,26 @@ impl Private {
         }
     }
 
-    /// Whether there is something of that name.
-    pub fn has(&self, file: &str) -> bool {
-        let Ok(file) = name(OsStr::new(file)) else {
-            return false;
-        };
+    /// What there is of that name: the bits of its mode. A link is not followed.
+    fn mode(&self, file: &str) -> Option<libc::mode_t> {
+        let file = name(OsStr::new(file)).ok()?;
         let mut meta = std::mem::MaybeUninit::<libc::stat>::uninit();
         let (fd, to) = (self.folder.as_raw_fd(), meta.as_mut_ptr());
         // SAFETY: a descriptor in hand, a text that ends, and room for the answer.
-        unsafe { libc::fstatat(fd, file.as_ptr(), to, libc::AT_SYMLINK_NOFOLLOW) == 0 }
+        let found = unsafe { libc::fstatat(fd, file.as_ptr(), to, libc::AT_SYMLINK_NOFOLLOW) == 0 };
+        // SAFETY: it was written.
+        found.then(|| unsafe { meta.assume_init() }.st_mode)
+    }
+
+    /// Whether there is something of that name.
+    pub fn has(&self, file: &str) -> bool {
+        self.mode(file).is_some()
+    }
+
+    /// Whether that is a socket.
+    pub fn is_socket(&self, file: &str) -> bool {
+        self.mode(file)
+            .is_some_and(|m| m & libc::S_IFMT == libc::S_IFSOCK)
     }
 
     /// Sets who may use a file that was made here.
@@ -147,6 +167,10 @@ mod tests {
         fs::write(p.path_of("1"), "").expect("makes a file");
         p.set_mode("1", 0o600).expect("sets a mode");
         assert!(p.has("1") && path.join("1").exists());
+        assert!(!p.is_socket("1") && !p.has("2"));
+        let socket = std::os::unix::net::UnixListener::bind(p.path_of("2")).expect("binds");
+        assert!(p.is_socket("2"));
+        drop(socket);
         // Somebody who owns the place exchanges the folder.
         let victim = base.join("victim");
         fs::create_dir(&victim).expect("makes a folder");
@@ -177,6 +201,10 @@ mod tests {
             assert!(Private::make(&theirs).is_err());
             assert!(Private::make(&theirs.join("purlin")).is_err());
             assert!(!is_safe_way(&theirs.join("purlin")));
+            // So is a good place that a link of theirs leads to.
+            symlink(base.join("victim"), theirs.join("link")).expect("makes a link");
+            assert!(Private::make(&theirs.join("link/purlin")).is_err());
+            assert!(!base.join("victim/purlin").exists());
         }
         fs::remove_dir_all(&base).expect("cleans up");
     }

@@ -117,6 +117,10 @@ fn listen(folder: &Path) -> io::Result<UnixListener> {
         if UnixStream::connect(&path).is_ok() {
             return Err(io::ErrorKind::AddrInUse.into());
         }
+        // What is no socket was not made by an emulator.
+        if !folder.is_socket(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         folder.remove(&name)?;
     }
     let listener = UnixListener::bind(&path)?;

@@ -75,13 +75,17 @@ const UNCOMPACTED: i64 = 500_000_000;
 pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
     let used = sizes(&cx.heap).0;
     if used >= LARGE_WORDS || gc::stress_roll(2) {
+        let tight = is_tight(&cx.heap);
         let e = cx.process().ext_mut();
         match e.hibernation {
             Hibernation::Not => {
                 e.hibernation = Hibernation::GivesWay;
                 return true;
             }
-            Hibernation::GivesWay if used <= e.compacted_words + e.compacted_words / 8 => {
+            Hibernation::Compacted if tight => return false,
+            Hibernation::GivesWay | Hibernation::Compacted
+                if used <= e.compacted_words + e.compacted_words / 8 =>
+            {
                 let since = clock::elapsed();
                 e.hibernation = Hibernation::Uncompacted { since };
                 return false;
@@ -92,18 +96,52 @@ pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
             _ => {}
         }
     }
+    exactly(cx, live);
+    false
+}
+
+/// Compacts the running process, which hibernates.
+///
+/// # Safety
+/// As for [`Collect::collect`].
+unsafe fn exactly(cx: &mut Cx, live: usize) {
     stays_awake(cx.process());
     cx.collect(0, live, Also::NONE, Sweep::Exact);
     let used = sizes(&cx.heap).0;
     if used >= LARGE_WORDS {
-        cx.process().ext_mut().compacted_words = used;
+        let e = cx.process().ext_mut();
+        e.compacted_words = used;
+        e.hibernation = Hibernation::Compacted;
     }
-    false
+}
+
+/// The collection that another process asks of the one in the context: a full sweep, or a minor collection. One that hibernates with a
+/// large heap is compacted, at most once: all is in use until it does something.
+///
+/// # Safety
+/// As for [`Collect::collect`].
+pub unsafe fn collect_for_another(cx: &mut Cx, live: usize, full: bool) {
+    match cx.process().ext().map(|e| e.hibernation) {
+        Some(Hibernation::Compacted) if is_tight(&cx.heap) => {}
+        Some(Hibernation::Compacted | Hibernation::Uncompacted { .. }) => exactly(cx, live),
+        _ if full => {
+            cx.collect(0, live, Also::NONE, Sweep::Full);
+        }
+        _ => {
+            cx.heap.keep_generations();
+            cx.collect(0, live, Also::NONE, Sweep::Due);
+        }
+    }
 }
 
 /// Whether the running process, which hibernates and which something has woken that is no message, is to be asked again.
 pub fn is_asked_again(p: &mut Process) -> bool {
-    p.ext().is_some_and(|e| e.hibernation != Hibernation::Not)
+    p.ext().is_some_and(|e| {
+        matches!(
+            e.hibernation,
+            Hibernation::GivesWay | Hibernation::Uncompacted { .. }
+        )
+    })
 }
 
 /// There is a message for the running process, which was about to hibernate.
@@ -140,6 +178,12 @@ fn sizes(h: &Heap) -> (usize, usize, bool) {
     let used = h.used_words() + h.stack_words() + old + h.frag_words;
     let blocks = h.block_words() + h.old_block_words() + h.frag_words;
     (used, blocks, !h.frags.is_empty() || h.old_words() > 0)
+}
+
+/// Whether the heap is one block of just the words in use.
+fn is_tight(h: &Heap) -> bool {
+    let (used, blocks, untidy) = sizes(h);
+    !untidy && blocks <= used + SLACK_WORDS
 }
 
 #[cold]
@@ -220,6 +264,9 @@ pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
         return 0;
     }
     let live = (*p).live as usize;
+    let hibernation = is_uncompacted(&mut *p)
+        .then(|| (*p).ext().map(|e| e.hibernation))
+        .flatten();
     cx.enter(p);
     stays_awake(&mut *p);
     let blocks = |cx: &Cx| {
@@ -241,6 +288,14 @@ pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
     }
     let after = blocks(cx);
     let left_cell = !cx.heap.inline_block;
+    if let Some(uncompacted) = hibernation {
+        (*p).ext_mut().hibernation = match () {
+            _ if moved => Hibernation::Compacted,
+            // Something came meanwhile: it is still to be done.
+            _ if cx.heap.is_swept_in_steps() => uncompacted,
+            _ => Hibernation::Not,
+        };
+    }
     cx.leave((*p).pc, live);
     let me = &mut *p;
     if me.mailbox.as_ref().is_some_and(|m| m.is_unused()) {

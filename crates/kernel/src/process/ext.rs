@@ -596,6 +596,8 @@ pub enum Hibernation {
     Uncompacted {
         since: i64,
     },
+    /// It waits, and its large heap was compacted for that.
+    Compacted,
 }
 
 impl Rare {

@@ -1,7 +1,7 @@
 //! Natives of processes: making them, names, dictionary, flags, garbage collection, suspension.
 
 use super::links;
-use crate::collect::{Also, Collect, Sweep, compact};
+use crate::collect::compact;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::lifecycle::spawn::{self, Reply, SpawnError};
@@ -932,15 +932,8 @@ pub(super) fn system_task(
                 };
                 let live = cx.interp.live;
                 if kind == a_garbage_collect() {
-                    if arg != a_major() {
-                        cx.heap.keep_generations();
-                    }
-                    let sweep = match arg == a_major() {
-                        true => Sweep::Full,
-                        false => Sweep::Due,
-                    };
                     // SAFETY: deferred tasks run between time slices, where `live` registers are all there is.
-                    unsafe { cx.collect(0, live, Also::NONE, sweep) };
+                    unsafe { compact::collect_for_another(cx, live, arg == a_major()) };
                     answer(am::TRUE);
                 } else if kind == a_check_process_code() {
                     answer(if check_process_code(cx, arg) {

@@ -16,7 +16,8 @@ main() ->
     small(P, 1000),
     io:format("~w ~w~n", [gen_server:call(P, sum), process_info(P, message_queue_len)]),
     dictionary(),
-    garbage().
+    garbage(),
+    collected().
 
 %% Its words are no more than that soon.
 small(P, Most) -> small(P, Most, 3000).
@@ -60,6 +61,43 @@ held(L) ->
         [] -> erlang:hibernate(erlang, apply, [fun() -> receive never -> ok end end, []]);
         _ -> erlang:hibernate(erlang, apply, [fun held/1, [L]])
     end.
+
+%% Others that have one collected which hibernates leave it as small as it is, and what it dropped before is gone.
+collected() ->
+    Me = self(),
+    P = spawn(fun() -> kept(Me, [{N, [N]} || N <- lists:seq(1, 50000)]) end),
+    receive {P, Sum} -> ok end,
+    wait_hibernated(P),
+    [true = erlang:garbage_collect(P) || _ <- lists:seq(1, 3)],
+    [begin
+        true = erlang:garbage_collect(P),
+        P ! {sum, Me},
+        receive {P, Again} -> Sum = Again end
+    end || _ <- lists:seq(1, 20)],
+    wait_hibernated(P),
+    true = erlang:garbage_collect(P),
+    true = erlang:garbage_collect(P, [{type, minor}]),
+    true = erlang:garbage_collect(P),
+    %% 50,000 times a cons, a tuple and a list of one.
+    {total_heap_size, After} = process_info(P, total_heap_size),
+    P ! {drop, Me},
+    receive {P, 0} -> ok end,
+    wait_hibernated(P),
+    true = erlang:garbage_collect(P),
+    {total_heap_size, Least} = process_info(P, total_heap_size),
+    io:format("~w ~w ~w~n", [Sum, After < 400000, Least < 1000]).
+
+wait_hibernated(P) ->
+    case process_info(P, [current_function, status]) of
+        [{current_function, {erlang, hibernate, 3}}, {status, waiting}] -> ok;
+        _ -> receive after 1 -> wait_hibernated(P) end
+    end.
+
+kept(To, L) ->
+    To ! {self(), lists:sum([N || {N, [N]} <- L])},
+    erlang:hibernate(erlang, apply, [fun asked/1, [L]]).
+
+asked(L) -> receive {sum, From} -> kept(From, L); {drop, From} -> kept(From, []) end.
 
 init(N) -> {ok, lists:seq(1, N)}.
 handle_call(sum, _, S) -> {reply, lists:sum(S), S, hibernate};
