@@ -15,7 +15,7 @@ const FIRST_BATCH: usize = 24;
 
 /// One of so many schedules deviates before the program's processes can meet, when all others that are no chance's were tried: each such
 /// compiles and loads the program again.
-const EARLY: usize = 8;
+const EARLY: usize = 40;
 
 /// What is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
