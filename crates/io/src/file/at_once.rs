@@ -40,7 +40,8 @@ impl AtOnce {
     /// That of a descriptor that is open.
     pub(crate) fn of(fd: i32, st: Option<&libc::stat>) -> AtOnce {
         AtOnce {
-            never: !st.is_some_and(|st| goes_to_memory(fd, st)),
+            // Where runs are to be the same, what the system happens to have in memory, or how long it takes, decides nothing.
+            never: purlin_kernel::os::single::on() || !st.is_some_and(|st| goes_to_memory(fd, st)),
             reads_unknown: AtomicBool::new(false),
             away: AtomicU32::new(0),
             next_away: AtomicU32::new(FIRST_AWAY),

@@ -9,10 +9,11 @@ use super::given::{Given, Step};
 use super::outside::Account;
 use super::plan::{self, Plan, Schedule, Shrink, Strategy};
 use super::told::{Failed, Failure, account, json_list, lines, tell};
+use super::trunk::{Comes, Ground, Trunk, Waits, trunk};
 use super::{
     Deviation, Kind, Op, Run, ops::Touch, profile, run, sampled, set_deviations, steps, story,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -66,8 +67,6 @@ pub struct Replay {
     /// What its run was given, and the operations that it did then.
     pub given: Given,
     pub did: Vec<Step>,
-    /// Seconds after which it was ended, if it did not end.
-    pub seconds: u32,
     /// Its operations are told at the end.
     pub steps: bool,
 }
@@ -78,50 +77,11 @@ enum Role {
     Root,
     /// It runs the base, and notes its operations.
     Base(OwnedFd),
+    /// It runs the base up to some operation, and has trunks begin there.
+    Waits(Waits),
     Trunk(Trunk),
     /// It runs a schedule.
     Branch(OwnedFd),
-}
-
-/// How runs are forked.
-struct Ground {
-    jobs: usize,
-    seconds: u32,
-    /// The base does things that last beyond a run, or that runs share which are forked later.
-    lasting: bool,
-    /// Operations of the base after the first of these: whoever deviates there first runs from the start.
-    late: HashSet<(u64, u32)>,
-}
-
-impl Ground {
-    fn new(s: &Search, ops: &[Op], seconds: u32) -> Ground {
-        let first = ops.iter().position(|o| o.lasts);
-        let late = first.map_or(&[][..], |i| &ops[i + 1..]);
-        Ground {
-            jobs: if first.is_some() { 1 } else { s.jobs },
-            seconds,
-            lasting: first.is_some(),
-            late: late.iter().map(|o| (o.path, o.op)).collect(),
-        }
-    }
-    /// Whether a schedule runs from the start.
-    fn apart(&self, s: &Schedule) -> bool {
-        super::folder::any()
-            || s.first()
-                .is_some_and(|d| self.late.contains(&(d.path, d.op)))
-    }
-}
-
-struct Trunk {
-    to: OwnedFd,
-    /// By operation: the schedules that begin to deviate there, with their numbers.
-    begin: HashMap<(u64, u32), Vec<(usize, Schedule)>>,
-    running: Vec<(usize, Child)>,
-    done: Vec<(usize, Outcome)>,
-    jobs: usize,
-    seconds: u32,
-    /// It waits for each branch before it goes on.
-    waits: bool,
 }
 
 /// Runs, and time, for cutting a schedule down.
@@ -134,7 +94,7 @@ static ROLE: Mutex<Role> = Mutex::new(Role::Root);
 
 /// What has come of a schedule.
 #[derive(Clone, Debug)]
-enum Outcome {
+pub(super) enum Outcome {
     Ended(Run),
     /// By a signal, or without a word.
     Died(i32),
@@ -144,7 +104,7 @@ impl Outcome {
     fn fails(&self) -> bool {
         !matches!(self, Outcome::Ended(r) if r.status == 0 && !r.deadlock)
     }
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         match self {
             Outcome::Ended(r) => format!(
                 "ended {} {} {} {} {} {} {} {}",
@@ -160,7 +120,7 @@ impl Outcome {
             Outcome::Died(s) => format!("died {s}"),
         }
     }
-    fn of(text: &str) -> Option<Outcome> {
+    pub(super) fn of(text: &str) -> Option<Outcome> {
         let mut w = text.split(' ');
         match w.next()? {
             "ended" => Some(Outcome::Ended(Run {
@@ -180,7 +140,7 @@ impl Outcome {
 }
 
 /// A run under way.
-struct Child {
+pub(super) struct Child {
     pid: libc::pid_t,
     report: File,
     output: File,
@@ -195,8 +155,21 @@ fn memory_file() -> Option<File> {
     }
 }
 
-/// Forks. In the child: where it reports to; its output goes to a file of its own.
-fn fork(seconds: u32) -> Result<Child, OwnedFd> {
+/// Seconds of real time for one of processor time that a run may have: other work of the machine does not end it.
+const LOADED: u32 = 10;
+
+/// Whether a run with that exit status, or minus the signal that has ended it, was ended since it did not end.
+pub(super) fn is_endless(status: i32) -> bool {
+    [libc::SIGALRM, libc::SIGPROF].contains(&-status)
+}
+
+/// Forks. In the child, which has so many seconds of processor time, if that isn't 0: where it reports to; its output goes to a file of its own.
+pub(super) fn fork(seconds: u32) -> Result<Child, OwnedFd> {
+    fork_for(seconds, seconds.saturating_mul(LOADED))
+}
+
+/// The same, with so many seconds of real time, too.
+fn fork_for(seconds: u32, real: u32) -> Result<Child, OwnedFd> {
     let (Some(report), Some(output)) = (memory_file(), memory_file()) else {
         cannot("make a file in memory");
     };
@@ -211,12 +184,16 @@ fn fork(seconds: u32) -> Result<Child, OwnedFd> {
                 libc::dup2(output.as_raw_fd(), 2);
                 // A run that doesn't end is ended.
                 libc::signal(libc::SIGALRM, libc::SIG_DFL);
+                libc::signal(libc::SIGPROF, libc::SIG_DFL);
                 libc::signal(libc::SIGINT, libc::SIG_DFL);
                 libc::signal(libc::SIGTERM, libc::SIG_DFL);
                 // Nor does one go on that nobody waits for any more.
                 #[cfg(target_os = "linux")]
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                libc::alarm(seconds);
+                libc::alarm(real);
+                let mut most: libc::itimerval = std::mem::zeroed();
+                most.it_value.tv_sec = seconds.into();
+                libc::setitimer(libc::ITIMER_PROF, &most, std::ptr::null_mut());
             }
             crate::poll::after_fork();
             Err(report.into())
@@ -229,18 +206,18 @@ fn fork(seconds: u32) -> Result<Child, OwnedFd> {
     }
 }
 
-/// Forks a run of the program from its start. Called by the root.
-fn fork_run(seconds: u32) -> Result<Child, OwnedFd> {
+/// Forks a run of the program from its start, with so many seconds of processor time and of real time. Called by the root.
+fn fork_run(seconds: u32, real: u32) -> Result<Child, OwnedFd> {
     if let Err(e) = super::folder::renew() {
         say(&format!(
             "purlin: schedules: cannot make the folder of a run: {e}\n"
         ));
         exit(71)
     }
-    fork(seconds)
+    fork_for(seconds, real)
 }
 
-fn cannot(what: &str) -> ! {
+pub(super) fn cannot(what: &str) -> ! {
     let e = std::io::Error::last_os_error();
     crate::report::to_stderr(&format!("purlin: schedules: cannot {what}: {e}\n"));
     // SAFETY: no return.
@@ -264,7 +241,7 @@ fn code_of(status: i32) -> i32 {
 
 impl Child {
     /// Waits for its end: its exit status or minus the signal, its report.
-    fn wait(self) -> (i32, String, String) {
+    pub(super) fn wait(self) -> (i32, String, String) {
         let mut status = 0;
         // SAFETY: a child of this process.
         while unsafe { libc::waitpid(self.pid, &mut status, 0) } < 0
@@ -298,7 +275,7 @@ impl Child {
         }
         (code_of(status), text_of(&self.report), String::new())
     }
-    fn outcome(self) -> Outcome {
+    pub(super) fn outcome(self) -> Outcome {
         let (code, report, output) = self.wait();
         let first = report.lines().next().and_then(Outcome::of);
         let mut o = first.unwrap_or(Outcome::Died(code));
@@ -329,35 +306,40 @@ fn role() -> std::sync::MutexGuard<'static, Role> {
     ROLE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
+/// This process becomes the run of the schedules that a trunk forks.
+pub(super) fn become_trunk(t: Trunk) {
+    *role() = Role::Trunk(t);
+}
+
+/// This process becomes one that waits with the base at some operation.
+pub(super) fn become_waiting(w: Waits) {
+    *role() = Role::Waits(w);
+}
+
 /// The process is about to do operation `op`: a trunk forks the schedules that begin there. In these: what happens.
 pub(super) fn at(path: u64, op: u32) -> Option<Kind> {
     let mut r = role();
+    if let Role::Waits(w) = &mut *r {
+        let t = w.comes(path, op)?;
+        *r = Role::Trunk(t);
+    }
     let Role::Trunk(t) = &mut *r else { return None };
-    let begin = t.begin.remove(&(path, op))?;
-    for (number, schedule) in begin {
-        while t.running.len() >= t.jobs.max(1) {
-            let (n, c) = t.running.remove(0);
-            t.done.push((n, c.outcome()));
+    match t.comes(path, op) {
+        Comes::Nothing => None,
+        Comes::Over => {
+            // All have left it.
+            drop(r);
+            ended(0, false);
+            exit(0)
         }
-        match fork(t.seconds) {
-            Ok(c) if t.waits => t.done.push((number, c.outcome())),
-            Ok(c) => t.running.push((number, c)),
-            Err(to) => {
-                *r = Role::Branch(to);
-                drop(r);
-                let kind = schedule.first().map(|d| d.kind);
-                set_deviations(&schedule[1..]);
-                return kind;
-            }
+        Comes::Branch(to, schedule) => {
+            *r = Role::Branch(to);
+            drop(r);
+            let kind = schedule.first().map(|d| d.kind);
+            set_deviations(&schedule[1..]);
+            kind
         }
     }
-    if t.begin.is_empty() {
-        // All have left it.
-        drop(r);
-        ended(0, false);
-        exit(0)
-    }
-    None
 }
 
 fn write_all(to: OwnedFd, text: &str) {
@@ -368,7 +350,8 @@ fn write_all(to: OwnedFd, text: &str) {
 pub(super) fn ended(status: i32, deadlock: bool) {
     let mut r = role();
     match std::mem::replace(&mut *r, Role::Root) {
-        Role::Root => {}
+        // The operation did not come.
+        Role::Root | Role::Waits(_) => {}
         Role::Base(to) => {
             let mut text = Outcome::Ended(run(status, deadlock)).text();
             text.push('\n');
@@ -395,16 +378,10 @@ pub(super) fn ended(status: i32, deadlock: bool) {
             write_all(to, &text);
         }
         Role::Trunk(t) => {
-            let mut done = t.done;
-            for (n, c) in t.running {
-                done.push((n, c.outcome()));
-            }
             let mut text = Outcome::Ended(run(status, deadlock)).text();
             text.push('\n');
-            for (n, o) in done {
-                let _ = writeln!(text, "{n} {}", o.text());
-            }
-            write_all(t.to, &text);
+            let to = t.ends(&mut text);
+            write_all(to, &text);
         }
         Role::Branch(to) => {
             let mut text = Outcome::Ended(run(status, deadlock)).text();
@@ -452,9 +429,9 @@ fn discover(seconds: u32) -> bool {
     let Some(notes) = memory_file() else {
         cannot("make a file in memory");
     };
-    match fork_run(seconds) {
+    match fork_run(0, seconds) {
         Ok(c) => {
-            if c.wait().0 == -libc::SIGALRM {
+            if is_endless(c.wait().0) {
                 say(&format!(
                     "purlin: schedules: the program as it is does not end within {seconds} s\n"
                 ));
@@ -487,11 +464,13 @@ fn no_input() {
 /// as recorded, 4 where it went another way.
 pub fn replay(p: Replay) {
     no_input();
+    let began = Instant::now();
     if !discover(MOST_BASE) {
         return;
     }
     super::lay_down(&p.given);
-    let child = match begin(&p.schedule, p.seconds, Some(p.did.clone()), p.steps) {
+    let seconds = most_seconds(began.elapsed());
+    let child = match begin(&p.schedule, seconds, Some(p.did.clone()), p.steps) {
         Some(c) => c,
         None => return,
     };
@@ -554,7 +533,7 @@ pub fn search(s: &Search) {
     let began = Instant::now();
     let mut bases = Vec::new();
     for i in 0..2 {
-        match fork_run(most) {
+        match fork_run(0, most) {
             Ok(c) => bases.push(c.wait()),
             Err(to) => {
                 *role() = Role::Base(to);
@@ -583,7 +562,7 @@ pub fn search(s: &Search) {
         ));
         exit(71)
     };
-    let seconds = (base_seconds(began) * 20.0) as u32 + 10;
+    let seconds = most_seconds(began.elapsed() / 2);
     let decided = matches!(first(&bases[1]), Some(Outcome::Ended(b)) if b.hash == base.hash);
     if !decided {
         say(
@@ -620,10 +599,10 @@ pub fn search(s: &Search) {
         ));
         exit(2)
     }
-    let ground = Ground::new(s, &ops, seconds);
     let base_ops = (base.hash, base.ops);
     let outside = base.outside.clone();
     let mut plan = Plan::new(&ops, s.strategy, s.stall, s.any, s.seed);
+    let ground = Ground::new(s.jobs, &ops, seconds, plan.begins());
     if !s.first.is_empty() {
         let mut first = s.first.clone();
         plan.sort(&mut first);
@@ -810,8 +789,9 @@ fn told(failed: Failed) -> Option<Failure> {
     })
 }
 
-fn base_seconds(began: Instant) -> f64 {
-    began.elapsed().as_secs_f64() / 2.0
+/// Seconds after which a run is ended, by the time that the base takes.
+fn most_seconds(base: Duration) -> u32 {
+    (base.as_secs_f64() * 20.0) as u32 + 10
 }
 
 fn op_of(line: &str) -> Option<Op> {
@@ -844,62 +824,15 @@ fn order_in(report: &str) -> Vec<(u64, u32)> {
     report.lines().filter_map(of).collect()
 }
 
-/// Runs these schedules, which begin in one run of the base, but for those that run from the start. None: this process is one of the runs.
-fn trunk(all: &[Schedule], g: &Ground) -> Option<Vec<Option<Outcome>>> {
-    let apart: Vec<bool> = all.iter().map(|s| g.apart(s)).collect();
-    let mut outcomes: Vec<Option<Outcome>> = vec![None; all.len()];
-    for (i, s) in all.iter().enumerate().filter(|(i, _)| apart[*i]) {
-        outcomes[i] = Some(begin(s, g.seconds, None, false)?.outcome());
-    }
-    if apart.iter().all(|a| *a) {
-        return Some(outcomes);
-    }
-    match fork(0) {
-        Err(to) => {
-            let mut begin: HashMap<(u64, u32), Vec<(usize, Schedule)>> = HashMap::new();
-            for (i, s) in all.iter().enumerate().filter(|(i, _)| !apart[*i]) {
-                if let Some(d) = s.first() {
-                    begin
-                        .entry((d.path, d.op))
-                        .or_default()
-                        .push((i, s.clone()));
-                }
-            }
-            *role() = Role::Trunk(Trunk {
-                to,
-                begin,
-                running: Vec::new(),
-                done: Vec::new(),
-                jobs: g.jobs,
-                seconds: g.seconds,
-                waits: g.lasting,
-            });
-            None
-        }
-        Ok(c) => {
-            let (_, report, _) = c.wait();
-            for line in report.lines().skip(1) {
-                if let Some((n, o)) = line.split_once(' ')
-                    && let (Ok(n), Some(o)) = (n.parse::<usize>(), Outcome::of(o))
-                    && n < outcomes.len()
-                {
-                    outcomes[n] = Some(o);
-                }
-            }
-            Some(outcomes)
-        }
-    }
-}
-
 /// Begins a run of one schedule, from the start, which may tell its operations, or be held against those that are expected. None: this
 /// process is the run.
-fn begin(
+pub(super) fn begin(
     schedule: &Schedule,
     seconds: u32,
     expected: Option<Vec<Step>>,
     told: bool,
 ) -> Option<Child> {
-    match fork_run(seconds) {
+    match fork_run(seconds, seconds.saturating_mul(LOADED)) {
         Err(to) => {
             *role() = Role::Branch(to);
             set_deviations(schedule);
@@ -942,6 +875,7 @@ pub(super) fn print(text: &str) {
 
 pub(super) fn exit(status: i32) -> ! {
     if let Role::Root = *role() {
+        super::trunk::end();
         super::folder::remove();
     }
     // SAFETY: no return; this is the only thread.

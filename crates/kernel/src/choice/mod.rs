@@ -27,6 +27,7 @@ pub mod plan;
 pub mod report;
 pub mod sample;
 pub mod told;
+mod trunk;
 
 use crate::code;
 use crate::cx::Cx;
@@ -34,8 +35,9 @@ use crate::os::single;
 use crate::process::{NO_ID, Process, WAITING, table};
 use crate::sched::{DIRTY_CPU, DIRTY_IO, QUEUES};
 use ops::Touch;
+use purlin_native::hashing::Hashing;
 use purlin_term::{Term, atom};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
@@ -100,7 +102,7 @@ struct State {
     /// By cell: those that are walked over draw in this order.
     known: BTreeMap<u32, Known>,
     ready: VecDeque<Ready>,
-    deviations: HashMap<(u64, u32), Kind>,
+    deviations: HashMap<(u64, u32), Kind, Hashing>,
     /// Deviations that were taken, in order.
     taken: Vec<Deviation>,
     stops: u64,
@@ -123,8 +125,9 @@ struct State {
     handed: Option<u32>,
     /// Processes that have stopped until somebody has done something, at most.
     awaits: usize,
-    /// Operations in a row that changed nothing.
+    /// Operations in a row that changed nothing, as far as it is known; those among them that may have, by process and operation.
     in_vain: u32,
+    again: HashSet<(u64, Touch), Hashing>,
     outside: outside::Account,
     drawn: Option<deviation::Numbers>,
 }
@@ -705,9 +708,13 @@ impl State {
                 }
             }
         }
-        self.in_vain = if touch.changes { 0 } else { self.in_vain + 1 };
+        // Of who asks for a lock again and again only the first time counts as a change.
+        let changes =
+            touch.changes && (!ops::may_fail(touch.native) || self.again.insert((path, touch)));
+        self.in_vain = if changes { 0 } else { self.in_vain + 1 };
         if self.in_vain >= IN_VAIN {
             self.in_vain = 0;
+            self.again.clear();
             // Or for what is late, or waits for a timer: the time until then passes.
             if !self.release_last()
                 && let Some(t) = self.next_release()

@@ -4,6 +4,7 @@
 //! it forks finds them. What a program sees of loading is the same.
 
 use crate::code::load::{Prepared, prepare_anew};
+use purlin_native::hashing::Hashing;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -13,7 +14,7 @@ use std::sync::Mutex;
 const MOST_BYTES: usize = 256 << 20;
 
 static NOTES: Mutex<Option<File>> = Mutex::new(None);
-static MADE: Mutex<Option<HashMap<Vec<u8>, Prepared>>> = Mutex::new(None);
+static MADE: Mutex<Option<HashMap<Vec<u8>, Prepared, Hashing>>> = Mutex::new(None);
 
 /// Has each module that is prepared from now on noted in that file.
 pub(super) fn note_in(f: File) {
@@ -41,7 +42,7 @@ pub(super) fn make(mut f: File) {
     {
         return;
     }
-    let mut made = HashMap::new();
+    let mut made = HashMap::default();
     let mut at = 0;
     while let Some(head) = all.get(at..at + 8) {
         let n = u64::from_le_bytes(head.try_into().unwrap_or([0; 8])) as usize;

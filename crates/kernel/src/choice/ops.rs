@@ -3,6 +3,7 @@
 
 use crate::code;
 use crate::cx::Cx;
+use purlin_native::hashing::Hashing;
 use purlin_term::fun::Export;
 use purlin_term::{Term, atom, hash};
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ pub enum What {
 }
 
 /// The thing that an operation touches.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Touch {
     /// The row of [`NATIVES`], from 1; 0: a send; [`END`]: the process ends.
     pub native: u16,
@@ -88,6 +89,23 @@ enum Of {
 /// Whether an operation sends a message, to whom it touches.
 pub(super) fn sends(native: u16) -> bool {
     matches!(native, 0..=2)
+}
+
+/// Whether an operation makes a process or a port, or sets a timer.
+pub(super) fn makes(native: u16) -> bool {
+    row(native).is_some_and(|(m, f, _)| {
+        matches!(m, "erlang" | "erts_internal")
+            && (f.starts_with("spawn") || matches!(f, "send_after" | "start_timer" | "open_port"))
+    })
+}
+
+/// Whether an operation that changes things may also find that it has nothing to change, as who asks for a lock does.
+pub(super) fn may_fail(native: u16) -> bool {
+    let name = row(native).map(|(m, f, _)| (m, f));
+    matches!(
+        name,
+        Some(("ets", "insert_new" | "take") | ("atomics", "compare_exchange" | "exchange"))
+    )
 }
 
 /// Whether an operation sends a signal to a process that its touch does not name.
@@ -277,7 +295,7 @@ const NATIVES: &[Native] = {
 
 /// The row of the native that an export leads to, if it is a visible one.
 pub fn row_of(export: *const Export) -> Option<usize> {
-    static ROWS: OnceLock<HashMap<usize, usize>> = OnceLock::new();
+    static ROWS: OnceLock<HashMap<usize, usize, Hashing>> = OnceLock::new();
     let rows = ROWS.get_or_init(|| {
         let of = |(i, n): (usize, &Native)| {
             let e = code::export(atom::intern(n.0), atom::intern(n.1), n.2);

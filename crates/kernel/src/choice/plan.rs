@@ -2,7 +2,7 @@
 
 use super::deviation::{Deviation, Kind, Numbers, Op, Sampling};
 use super::given::{Given, Shown};
-use super::ops::{END, RECEIVES, WAKES, sends};
+use super::ops::{END, RECEIVES, WAKES, makes, sends};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A schedule: its deviations, in the order of the base's operations.
@@ -12,6 +12,10 @@ pub type Schedule = Vec<Deviation>;
 const BATCH: usize = 128;
 /// Of the first batch: enough for most races, few enough to be quick.
 const FIRST_BATCH: usize = 24;
+
+/// One of so many schedules deviates before the program's processes can meet, when all others that are no chance's were tried: each such
+/// compiles and loads the program again.
+const EARLY: usize = 40;
 
 /// What is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,8 +45,10 @@ pub struct Plan {
     /// Sends that may be held back.
     backs: Vec<(u64, u32)>,
     order: HashMap<(u64, u32), usize>,
-    /// The first operation that code of the program does.
-    first_own: usize,
+    /// Schedules that deviate before the program's processes can meet: tried last, and now and then.
+    early: std::vec::IntoIter<Schedule>,
+    /// The operation of the base from which on they can.
+    meets: usize,
     strategy: Strategy,
     numbers: Numbers,
     stall: i64,
@@ -108,6 +114,30 @@ impl<'a> Seen<'a> {
         let jumped = self.jumps.iter().any(|j| *j > o.at && *j <= until);
         jumped || (o.due > o.at - 1_000_000 && o.due <= until)
     }
+    /// The first operation from which on the order of what the program does may matter: its code makes a process or sets a timer, or
+    /// does what races with another process of its own that is there. Before that it is prepared: compiled,
+    /// loaded, started. 0 if there is none.
+    fn meets(&self) -> usize {
+        let mut born: HashMap<u64, usize> = HashMap::new();
+        for (i, o) in self.ops.iter().enumerate() {
+            born.entry(o.path).or_insert(i);
+        }
+        let first = |i: &usize| {
+            let o = &self.ops[*i];
+            // Who is not there yet cannot come first.
+            let theirs = |j: &usize| {
+                let p = &self.ops[*j];
+                let later = if j < i { o.path } else { p.path };
+                p.own && p.path != o.path && born[&later] <= *i.min(j) && p.touch.races(&o.touch)
+            };
+            let races = || {
+                let all = self.by_object.get(&o.touch.object);
+                all.is_some_and(|v| v.iter().any(theirs))
+            };
+            o.begun && o.code && (makes(o.touch.native) || races())
+        };
+        (0..self.ops.len()).find(first).unwrap_or(0)
+    }
     /// Whether it sends to somebody whom another process sends something later.
     fn may_be_late(&self, i: usize) -> bool {
         let o = &self.ops[i];
@@ -164,8 +194,9 @@ impl Plan {
             }
         }
         // What the program's own code does comes before what libraries do for it: a runner of tests does much beside a short test.
+        let meets = seen.meets();
         for v in [&mut racing, &mut calm, &mut wakes, &mut alone] {
-            v.sort_by_key(|&i| !ops[i].code);
+            v.sort_by_key(|&i| (i < meets, !ops[i].code));
         }
         let place = |v: &[usize]| -> Vec<(u64, u32)> {
             v.iter().map(|&i| (ops[i].path, ops[i].op)).collect()
@@ -231,18 +262,29 @@ impl Plan {
             let far = at(&all, Kind::Stall(stall));
             queue.extend(far.into_iter().filter(|s| !known.contains(s)));
         }
+        // Where the program has not yet come to anything that may meet, nothing is drawn, unless it never does.
+        let timed_alone = timed(&alone);
+        let all: Vec<usize> = [&racing, &calm, &timed_alone, &wakes]
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
+        let drawn: Vec<usize> = all.iter().copied().filter(|i| *i >= meets).collect();
+        let (drawn, count) = match drawn.is_empty() {
+            true => (all, racing.len()),
+            false => (drawn, racing.iter().filter(|i| **i >= meets).count()),
+        };
+        let places = place(&drawn);
+        late.retain(|i| *i >= meets);
         let backs = place(&late);
-        let count = racing.len();
-        let mut all = racing;
-        all.extend(calm);
-        all.extend(timed(&alone));
-        all.extend(wakes);
-        let places = place(&all);
-        let order = ops
+        let order: HashMap<(u64, u32), usize> = ops
             .iter()
             .enumerate()
             .map(|(i, o)| ((o.path, o.op), i))
             .collect();
+        let (queue, early): (Vec<Schedule>, Vec<Schedule>) = queue
+            .into_iter()
+            .partition(|s| order.get(&(s[0].path, s[0].op)).is_none_or(|i| *i >= meets));
         Plan {
             queue,
             next: 0,
@@ -251,7 +293,8 @@ impl Plan {
             racing: count,
             backs,
             order,
-            first_own: ops.iter().position(|o| o.code && o.begun).unwrap_or(0),
+            early: early.into_iter(),
+            meets,
             strategy,
             numbers: Numbers(seed),
             stall,
@@ -263,6 +306,13 @@ impl Plan {
     /// Tries this one first.
     pub fn begin_with(&mut self, first: Schedule) {
         self.queue.insert(0, first);
+    }
+
+    /// The first operation of the base at which schedules deviate, but for those that come before its processes can meet.
+    pub fn begins(&self) -> Option<(u64, u32)> {
+        let first = self.queue.iter().map(|s| (s[0].path, s[0].op));
+        let all = first.chain(self.places.iter().chain(&self.backs).copied());
+        all.min_by_key(|p| self.order.get(p).copied().unwrap_or(usize::MAX))
     }
 
     /// Operations of the base that race with another process's, and all at which schedules deviate.
@@ -290,10 +340,13 @@ impl Plan {
                     self.next += 1;
                     Some(self.queue[self.next - 1].clone())
                 }
+                Strategy::Portfolio if self.given.is_multiple_of(EARLY) => {
+                    self.early.next().or_else(|| self.portfolio())
+                }
                 Strategy::Portfolio => self.portfolio(),
                 Strategy::Sample(kind) => self.sample(kind),
                 Strategy::Delays(n) => self.drawn(n),
-                Strategy::Flips | Strategy::Stalls | Strategy::Base => None,
+                Strategy::Flips | Strategy::Stalls | Strategy::Base => self.early.next(),
             };
             let Some(one) = one else { break };
             match self.seen.insert(one.clone()) {
@@ -315,13 +368,12 @@ impl Plan {
         }
     }
 
-    /// A sampler from the first operation at which schedules deviate, if there is any after code of the program has run: what
-    /// compiles or loads it comes before.
+    /// A sampler from the first operation at which schedules deviate and the program's processes can meet.
     fn sample(&mut self, kind: Sampling) -> Option<Schedule> {
         let order = &self.order;
         let at = |p: &&(u64, u32)| {
             let at = order.get(*p).copied().unwrap_or(usize::MAX);
-            (at < self.first_own, at)
+            (at < self.meets, at)
         };
         let &(path, op) = self.places.iter().min_by_key(at)?;
         let kind = Kind::Sample(kind, self.numbers.draw());
@@ -550,6 +602,23 @@ mod tests {
         let all: Vec<(u64, u32)> = p.batch(100).iter().map(|s| (s[0].path, s[0].op)).collect();
         assert_eq!(all, [(1, 2), (2, 1), (1, 1), (2, 2), (1, 3), (1, 2)]);
         assert!(p.batch(100).is_empty());
+    }
+
+    #[test]
+    fn what_comes_before_they_meet_is_last() {
+        let ops = [
+            op(2, 1, 5, false),
+            op(1, 1, 10, true),
+            op(1, 2, 11, true),
+            op(2, 2, 11, false),
+        ];
+        let mut p = Plan::new(&ops, Strategy::Flips, 0, false, 1);
+        assert_eq!((p.places(), p.begins()), ((2, 2), Some((1, 2))));
+        let all: Vec<(u64, u32)> = p.batch(100).iter().map(|s| (s[0].path, s[0].op)).collect();
+        assert_eq!(all, [(1, 2), (2, 2), (1, 2), (2, 1), (1, 1)]);
+        // Whoever is not there yet does not race.
+        let p = Plan::new(&ops[1..], Strategy::Flips, 0, false, 1);
+        assert_eq!(p.begins(), Some((1, 1)));
     }
 
     #[test]

@@ -6,11 +6,13 @@ use crate::code;
 use crate::cx::Cx;
 use crate::process::ext::Target;
 use crate::process::{Enter, table};
+use purlin_native::hashing::Hashing;
 use purlin_term::print::{self, Style};
 use purlin_term::{Term, atom};
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
 /// An operation as it is told.
@@ -89,7 +91,7 @@ enum Whose {
 }
 
 fn whose(module: Term) -> Whose {
-    static SEEN: Mutex<Option<HashMap<u64, Whose>>> = Mutex::new(None);
+    static SEEN: Mutex<Option<HashMap<u64, Whose, Hashing>>> = Mutex::new(None);
     let mut seen = SEEN.lock().unwrap_or_else(|e| e.into_inner());
     *seen
         .get_or_insert_default()
@@ -111,6 +113,12 @@ fn is_body(p: &code::Place) -> bool {
         && atom::name(p.function).contains("__MODULE__")
 }
 
+/// Whether it is the body of the script `mix`, which runs the program and is no part of it.
+fn is_mix(p: &code::Place) -> bool {
+    let mix = |file: &str| Path::new(file).file_name() == Some(OsStr::new("mix"));
+    atom::name(p.function) == "__FILE__" && p.line.as_ref().is_some_and(|(file, _)| mix(file))
+}
+
 /// The innermost code of the program itself on the stack, if nothing that compiles or loads is above it.
 fn own_place(cx: &Cx, pc: *const u64) -> Option<code::Place> {
     let all = code::stack::addresses(cx, pc, DEPTH);
@@ -120,6 +128,7 @@ fn own_place(cx: &Cx, pc: *const u64) -> Option<code::Place> {
         };
         match whose(p.module) {
             Whose::Own if is_body(&p) => return None,
+            Whose::Own if is_mix(&p) => {}
             Whose::Own => return Some(p),
             Whose::Maker => return None,
             Whose::Library => {}

@@ -1,6 +1,6 @@
 //! What people read of a search: its result, the story of a schedule, and the file that it is written to.
 
-use super::fork::{Replay, Search, Tried, exit, print, say, strictly};
+use super::fork::{Replay, Search, Tried, exit, is_endless, print, say, strictly};
 use super::given::{Given, steps_of};
 use super::outside::Account;
 use super::plan::Schedule;
@@ -197,7 +197,6 @@ impl Failure {
         let _ = writeln!(file, "started {}", super::started());
         let _ = writeln!(file, "status {}", run.status);
         let _ = writeln!(file, "hash {}", run.hash);
-        let _ = writeln!(file, "seconds {}", failed.seconds);
         file.push_str(&failed.given.text());
         if let Some(name) = folder::name() {
             let _ = writeln!(file, "folder {}", json_text(&name.to_string_lossy()));
@@ -235,7 +234,9 @@ impl Failure {
         let (run, failed) = (&self.run, &self.failed);
         let mut text = String::new();
         let ended = match run.status {
-            n if n == -libc::SIGALRM => format!("did not end within {} s", failed.seconds),
+            n if is_endless(n) => {
+                format!("did not end within {} s of processor time", failed.seconds)
+            }
             n if n < 0 => format!("was ended by signal {}", -n),
             _ if run.deadlock => "ended in a deadlock".into(),
             n => format!("failed with status {n}"),
@@ -382,7 +383,6 @@ pub fn read(text: &str) -> Option<Recorded> {
             hash: 0,
             given: Given::default(),
             did: Vec::new(),
-            seconds: 0,
             steps: false,
         },
         started: 0,
@@ -402,7 +402,6 @@ pub fn read(text: &str) -> Option<Recorded> {
             "argument" => r.command.push(from_json(rest)?),
             "deviation" => r.replay.schedule.push(deviation(rest)?),
             "line" => r.story.push(rest.split('\t').map(str::to_owned).collect()),
-            "seconds" => r.replay.seconds = rest.parse().ok()?,
             "paths" => paths = rest,
             "steps" => r.replay.did = steps_of(paths, rest)?,
             _ => r.replay.given.takes(key, rest)?,
