@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard};
 
 /// How runs are forked.
@@ -236,13 +236,9 @@ struct Waiting {
 
 /// Two ends of a pipe: where it is read, where it is written.
 fn pipe() -> (File, File) {
-    let mut fds = [-1; 2];
-    // SAFETY: room for two descriptors, which are ours then.
-    unsafe {
-        if libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) < 0 {
-            cannot("make a pipe");
-        }
-        (File::from_raw_fd(fds[0]), File::from_raw_fd(fds[1]))
+    match std::io::pipe() {
+        Ok((reader, writer)) => (OwnedFd::from(reader).into(), OwnedFd::from(writer).into()),
+        Err(_) => cannot("make a pipe"),
     }
 }
 
