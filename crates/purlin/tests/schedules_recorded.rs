@@ -56,9 +56,10 @@ impl Place {
         (o.status.code(), text(&o.stdout), text(&o.stderr))
     }
     /// Finds the race. What is told of what was recorded, and the output of the run.
-    fn finds(&self) -> (String, String) {
-        let args = ["schedules", "--seed", "1", "--strict", "--to", "it.psch"];
-        let (status, out, err) = self.run(&[&args[..], &["--", "run", &self.program]].concat());
+    fn finds(&self, options: &[&str]) -> (String, String) {
+        let args = ["schedules", "--seed", "1", "--to", "it.psch"];
+        let (status, out, err) =
+            self.run(&[&args[..], options, &["--", "run", &self.program]].concat());
         assert_eq!(status, Some(1), "{out}{err}");
         assert!(out.contains("failed with status 1"), "{out}{err}");
         let mode = std::fs::metadata(self.dir.join("it.psch")).expect("a file");
@@ -99,7 +100,7 @@ fn a_program_that_is_gone() {
     p.write("step.sh", "#!/bin/sh\nread a\necho 7\nexit 3\n");
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(p.dir.join("step.sh"), mode).expect("a program");
-    let (told, output) = p.finds();
+    let (told, output) = p.finds(&[]);
     assert!(told.contains("2 programs, "), "{told}");
     assert_eq!(output, "7 3 [\"7\"]\n7 of 14");
     p.remove("step.sh");
@@ -118,7 +119,7 @@ fn files_that_are_gone() {
     let p = Place::new("file_race");
     std::fs::create_dir(p.dir.join("steps")).expect("a folder");
     p.write("steps/one.txt", "7\n");
-    let (told, output) = p.finds();
+    let (told, output) = p.finds(&["--strict"]);
     assert!(told.contains(" calls about files"), "{told}");
     assert_eq!(output, "7 <<\"7\">> [\"one.txt\"]\n7 of 14");
     assert!(p.dir.join("sum.txt").exists());
@@ -155,7 +156,7 @@ fn a_server_that_is_gone() {
     let (port, thread) = server();
     let mut p = Place::new("tcp_race");
     p.env.push(("STEP_PORT", port.to_string()));
-    let (told, output) = p.finds();
+    let (told, output) = p.finds(&[]);
     let expected = format!("1 connection to 127.0.0.1:{port}, 7 bytes in, 6 bytes out");
     assert!(told.contains(&expected), "{told}");
     assert!(output.ends_with(" 7 \"more\\n\"\n7 of 14"), "{output}");
@@ -173,7 +174,7 @@ fn a_server_that_is_gone() {
 #[test]
 fn sockets_of_its_own() {
     let p = Place::new("net_race");
-    let (told, output) = p.finds();
+    let (told, output) = p.finds(&[]);
     assert!(told.contains("1 connection from outside"), "{told}");
     assert!(output.ends_with("12 of 24"), "{output}");
     p.repeats(&output);
@@ -185,7 +186,7 @@ fn files_of_before_and_damaged_ones() {
     let p = Place::new("file_race");
     std::fs::create_dir(p.dir.join("steps")).expect("a folder");
     p.write("steps/one.txt", "7\n");
-    let (_, output) = p.finds();
+    let (_, output) = p.finds(&[]);
     let new = std::fs::read_to_string(p.dir.join("it.psch")).expect("a file");
     let sum = |text: &str| {
         let byte = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3);

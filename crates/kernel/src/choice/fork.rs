@@ -480,7 +480,7 @@ pub fn replay(p: Replay) {
         Some(c) => c,
         None => {
             if let Some(r) = p.outside {
-                super::record::play(r.events);
+                super::record::play(r.events, p.status);
             }
             return;
         }

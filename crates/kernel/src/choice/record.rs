@@ -240,14 +240,15 @@ pub(super) fn taken() -> String {
     text
 }
 
-/// This run gets these events in place of what comes from outside.
-pub(super) fn play(events: Vec<Entry>) {
-    tape::begin_play(events, |text| {
+/// This run gets these events in place of what comes from outside. `status`: that of the run which was recorded.
+pub(super) fn play(events: Vec<Entry>, status: i32) {
+    fn ends(text: String) -> ! {
         super::goes_another_way(text);
         super::fork::ended(4, false);
         // SAFETY: no return; this is the only thread.
         unsafe { libc::_exit(4) }
-    });
+    }
+    tape::begin_play(events, ends, status == -libc::SIGALRM);
 }
 
 /// Atoms that there were before modules were prepared.
@@ -297,6 +298,10 @@ impl Recording {
         }
         Some(())
     }
+    /// What was recorded, as people are told it.
+    pub fn told(&self) -> Vec<String> {
+        told_of(self.events.iter().cloned()).0
+    }
     /// Makes the atoms.
     pub(super) fn make_atoms(&self) {
         for a in &self.atoms {
@@ -320,6 +325,10 @@ fn number(n: usize, one: &str, many: &str) -> String {
 
 /// What was recorded, as people are told it; and why there is nothing from some place on.
 pub(super) fn told(events: &str) -> (Vec<String>, Option<String>) {
+    told_of(events.lines().filter_map(Entry::of))
+}
+
+fn told_of(events: impl Iterator<Item = Entry>) -> (Vec<String>, Option<String>) {
     let mut connections: BTreeMap<String, usize> = BTreeMap::new();
     let (mut programs, mut accepted, mut files) = (0, 0, 0);
     let (mut came, mut went, mut others) = (0, 0, 0);
@@ -327,7 +336,7 @@ pub(super) fn told(events: &str) -> (Vec<String>, Option<String>) {
     let mut resolvers = HashSet::new();
     let mut started = 0;
     let mut cut = None;
-    for e in events.lines().filter_map(Entry::of) {
+    for e in events {
         let Entry::Answer {
             verb,
             of,

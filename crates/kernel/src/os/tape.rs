@@ -313,6 +313,8 @@ struct Tape {
     numbers: [u32; KINDS.len()],
     /// Is called where a run goes another way than the one that was recorded.
     another_way: Option<fn(String) -> !>,
+    /// The run that was recorded did not end by itself.
+    endless: bool,
 }
 
 static TAPE: Mutex<Tape> = Mutex::new(Tape {
@@ -325,6 +327,7 @@ static TAPE: Mutex<Tape> = Mutex::new(Tape {
     names: None,
     numbers: [0; KINDS.len()],
     another_way: None,
+    endless: false,
 });
 
 fn tape() -> MutexGuard<'static, Tape> {
@@ -337,11 +340,12 @@ pub fn begin_notes(to: File) {
     MODE.store(NOTES, Ordering::Relaxed);
 }
 
-/// This run gets these answers. `another_way` ends it where it asks something else.
-pub fn begin_play(entries: Vec<Entry>, another_way: fn(String) -> !) {
+/// This run gets these answers. `another_way` ends it where it asks something else. `endless`: the run that was recorded was ended.
+pub fn begin_play(entries: Vec<Entry>, another_way: fn(String) -> !, endless: bool) {
     let mut t = tape();
     t.entries = entries.into();
     t.another_way = Some(another_way);
+    t.endless = endless;
     MODE.store(PLAYS, Ordering::Relaxed);
 }
 
@@ -656,8 +660,8 @@ pub fn look(for_ever: bool) -> Vec<(usize, u8)> {
         Some(Entry::Ready { look, .. }) if *look < t.looks => {
             t.differs(t.entries.front(), "something else")
         }
-        None if for_ever => {
-            // The run that was recorded did not come further, and was ended: so is this one.
+        None if for_ever && t.endless => {
+            // That run did not come further, and was ended: so is this one.
             drop(t);
             loop {
                 std::thread::sleep(std::time::Duration::from_secs(1));

@@ -332,6 +332,10 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
         }
     );
     text.push_str(&purlin_runtime::schedules::told(&r.story));
+    let recorded = r.replay.outside.map_or(Vec::new(), |o| o.told());
+    if !recorded.is_empty() {
+        let _ = writeln!(text, "\nRecorded: {}.", recorded.join(", "));
+    }
     print(&text)
 }
 
