@@ -475,12 +475,16 @@ pub fn replay(p: Replay) {
         None => {}
     }
     super::lay_down(&p.given);
-    let seconds = most_seconds(began.elapsed());
+    let seconds = match &p.outside {
+        // How long the base takes nobody knows.
+        Some(_) if !is_endless(p.status) => MOST_BASE,
+        _ => most_seconds(began.elapsed()),
+    };
     let child = match begin(&p.schedule, seconds, Some(p.did.clone()), p.steps) {
         Some(c) => c,
         None => {
             if let Some(r) = p.outside {
-                super::record::play(r.events, p.status);
+                super::record::play(r, p.status);
             }
             return;
         }

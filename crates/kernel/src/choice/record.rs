@@ -14,6 +14,7 @@
 use super::{ops, state};
 use crate::code::{self, CodeHooks};
 use crate::cx::{BifResult, Cx, Env, Fail};
+use crate::os::osenv;
 use crate::os::tape::{self, Asked, Entry, Verb};
 use crate::process::table;
 use purlin_native::bif::{Bif, Call, known_as};
@@ -241,14 +242,18 @@ pub(super) fn taken() -> String {
 }
 
 /// This run gets these events in place of what comes from outside. `status`: that of the run which was recorded.
-pub(super) fn play(events: Vec<Entry>, status: i32) {
+pub(super) fn play(r: Recording, status: i32) {
+    if let Some(path) = r.path {
+        osenv::set(PATH.to_vec(), Some(path.into_bytes()));
+    }
     fn ends(text: String) -> ! {
         super::goes_another_way(text);
         super::fork::ended(4, false);
         // SAFETY: no return; this is the only thread.
         unsafe { libc::_exit(4) }
     }
-    tape::begin_play(events, ends, status == -libc::SIGALRM);
+    let ended = super::fork::is_endless(status).then_some(-status);
+    tape::begin_play(r.events, ends, ended);
 }
 
 /// Atoms that there were before modules were prepared.
@@ -262,13 +267,20 @@ pub(super) fn keeps_atoms(make: impl FnOnce()) {
     *ATOMS.lock().unwrap_or_else(|e| e.into_inner()) = made.collect();
 }
 
-/// Lines for the file of a schedule: atoms, and events.
+/// Where programs are looked for, which it is recorded that they were found.
+const PATH: &[u8] = b"PATH";
+
+/// Lines for the file of a schedule: atoms, the path of programs, and events.
 pub(super) fn lines(events: &str) -> String {
     let atoms = ATOMS.lock().unwrap_or_else(|e| e.into_inner());
     let names = atoms
         .iter()
         .map(|a| format!(" ={}", tape::escaped(a.as_bytes())));
     let mut text = format!("atoms{}\n", names.collect::<String>());
+    if let Some(path) = osenv::get(PATH) {
+        let path = String::from_utf8_lossy(&path);
+        text.push_str(&format!("path {}\n", tape::escaped(path.as_bytes())));
+    }
     for l in events.lines() {
         text.push_str("outside ");
         text.push_str(l);
@@ -281,6 +293,7 @@ pub(super) fn lines(events: &str) -> String {
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub atoms: Vec<String>,
+    pub path: Option<String>,
     pub events: Vec<Entry>,
 }
 
@@ -293,6 +306,7 @@ impl Recording {
                     self.atoms.push(tape::plain_text(w.strip_prefix('=')?)?);
                 }
             }
+            "path" => self.path = Some(tape::plain_text(rest)?),
             "outside" => self.events.push(Entry::of(rest)?),
             _ => return None,
         }

@@ -213,11 +213,16 @@ impl Failure {
     fn is_open(&self) -> bool {
         self.run.outside.is_open() || record::told(&self.events).1.is_some()
     }
+    /// The events that the file has: where the seed decides all there is nothing but what OTP itself asks for when it starts.
+    fn kept(&self) -> Option<&str> {
+        let all = !self.run.outside.is_empty() || super::fork::is_endless(self.run.status);
+        (all && !self.events.is_empty()).then_some(&self.events)
+    }
     /// What was recorded, and what not, as lines.
     fn recorded(&self) -> String {
-        let (all, cut) = record::told(&self.events);
+        let (all, cut) = record::told(self.kept().unwrap_or_default());
         let mut text = String::new();
-        if !all.is_empty() && !self.run.outside.is_empty() {
+        if !all.is_empty() {
             let _ = writeln!(text, "Recorded, and given to a replay: {}.", all.join(", "));
         }
         let open = self.run.outside.told_open();
@@ -232,7 +237,12 @@ impl Failure {
     /// The file of the schedule.
     fn file(&self, s: &Search) -> String {
         let (run, failed) = (&self.run, &self.failed);
-        let mut file = format!("{HEAD}\n");
+        let head = if self.kept().is_some() {
+            HEAD
+        } else {
+            OLD_HEAD
+        };
+        let mut file = format!("{head}\n");
         let _ = writeln!(file, "release {}", s.release);
         let _ = writeln!(file, "started {}", super::started());
         let _ = writeln!(file, "status {}", run.status);
@@ -254,7 +264,9 @@ impl Failure {
         for l in self.story.lines().filter(did) {
             let _ = writeln!(file, "{l}");
         }
-        file.push_str(&record::lines(&self.events));
+        if let Some(events) = self.kept() {
+            file.push_str(&record::lines(events));
+        }
         let _ = writeln!(file, "sum {}", sum(&file));
         file
     }
@@ -267,7 +279,7 @@ impl Failure {
             self.failed.schedule.len(),
             self.failed.before,
             json_list(&self.run.outside.told()),
-            json_list(&record::told(&self.events).0),
+            json_list(&record::told(self.kept().unwrap_or_default()).0),
             json_text(&path.display().to_string()),
             json_text(&self.output)
         )
@@ -442,6 +454,8 @@ pub fn read(text: &str) -> Option<Recorded> {
     for l in lines {
         let (key, rest) = l.split_once(' ').unwrap_or((l, ""));
         match key {
+            // Files of before.
+            "seconds" => {}
             "release" => r.release = rest.parse().ok()?,
             "started" => r.started = rest.parse().ok()?,
             "status" => r.replay.status = rest.parse().ok()?,
@@ -452,7 +466,7 @@ pub fn read(text: &str) -> Option<Recorded> {
             "line" => r.story.push(rest.split('\t').map(str::to_owned).collect()),
             "paths" => paths = rest,
             "steps" => r.replay.did = steps_of(paths, rest)?,
-            "atoms" | "outside" => r.replay.outside.as_mut()?.takes(key, rest)?,
+            "atoms" | "path" | "outside" => r.replay.outside.as_mut()?.takes(key, rest)?,
             _ => r.replay.given.takes(key, rest)?,
         }
     }

@@ -313,8 +313,8 @@ struct Tape {
     numbers: [u32; KINDS.len()],
     /// Is called where a run goes another way than the one that was recorded.
     another_way: Option<fn(String) -> !>,
-    /// The run that was recorded did not end by itself.
-    endless: bool,
+    /// The signal by which the run that was recorded was ended, since it did not end by itself.
+    ended_by: Option<i32>,
 }
 
 static TAPE: Mutex<Tape> = Mutex::new(Tape {
@@ -327,7 +327,7 @@ static TAPE: Mutex<Tape> = Mutex::new(Tape {
     names: None,
     numbers: [0; KINDS.len()],
     another_way: None,
-    endless: false,
+    ended_by: None,
 });
 
 fn tape() -> MutexGuard<'static, Tape> {
@@ -340,12 +340,13 @@ pub fn begin_notes(to: File) {
     MODE.store(NOTES, Ordering::Relaxed);
 }
 
-/// This run gets these answers. `another_way` ends it where it asks something else. `endless`: the run that was recorded was ended.
-pub fn begin_play(entries: Vec<Entry>, another_way: fn(String) -> !, endless: bool) {
+/// This run gets these answers. `another_way` ends it where it asks something else. `ended_by`: the signal
+/// by which the run that was recorded was ended, if it was.
+pub fn begin_play(entries: Vec<Entry>, another_way: fn(String) -> !, ended_by: Option<i32>) {
     let mut t = tape();
     t.entries = entries.into();
     t.another_way = Some(another_way);
-    t.endless = endless;
+    t.ended_by = ended_by;
     MODE.store(PLAYS, Ordering::Relaxed);
 }
 
@@ -660,11 +661,14 @@ pub fn look(for_ever: bool) -> Vec<(usize, u8)> {
         Some(Entry::Ready { look, .. }) if *look < t.looks => {
             t.differs(t.entries.front(), "something else")
         }
-        None if for_ever && t.endless => {
+        None if for_ever && t.ended_by.is_some() => {
             // That run did not come further, and was ended: so is this one.
+            let signal = t.ended_by.unwrap_or(libc::SIGALRM);
             drop(t);
-            loop {
-                std::thread::sleep(std::time::Duration::from_secs(1));
+            // SAFETY: plain calls; this is the only thread, and the signal has its default action.
+            unsafe {
+                libc::raise(signal);
+                libc::_exit(128 + signal)
             }
         }
         other if for_ever => t.differs(other, "a wait for something from outside"),
