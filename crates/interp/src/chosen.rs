@@ -126,6 +126,9 @@ impl Engine for Chosen {
         while !pc.is_null() {
             let number = code::fetch(pc) as usize;
             let asks = table[number];
+            if asks == Asks::Native {
+                choice::record::calls(instr::CallBif::at(pc).export());
+            }
             // A native on a dirty thread was asked about before it went there.
             if asks != Asks::No
                 && !cx.dirty

@@ -64,6 +64,22 @@ pub struct Bif {
     pub call: Call,
 }
 
+/// In the place of some natives code enters another function: which, if any.
+static INSTEAD: OnceLock<fn(&Bif) -> Option<Call>> = OnceLock::new();
+
+/// Says by which function natives are entered. To be called before anything is loaded.
+pub fn enter_by(instead: fn(&Bif) -> Option<Call>) {
+    let _ = INSTEAD.set(instead);
+}
+
+impl Bif {
+    /// The function that code is to call.
+    pub fn entry(&self) -> Call {
+        let instead = INSTEAD.get().and_then(|f| f(self));
+        instead.unwrap_or(self.call)
+    }
+}
+
 /// The special properties of a native.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traits {

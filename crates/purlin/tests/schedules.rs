@@ -313,26 +313,35 @@ fn strictly_under_control() {
     assert_eq!(o.status.code(), Some(0), "{}", text(&o));
 }
 
-/// What no seed decides is told by its kind, by whoever of OTP's servers it is done; what code is loaded from is not.
+/// What no seed decides is told by its kind, by whoever of OTP's servers it is done; what code is loaded from is not. What is
+/// recorded where a schedule fails is nothing to be strict about.
 #[test]
 fn what_no_seed_decides_is_told() {
     let dir = std::env::temp_dir().join(format!("purlin-outside-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("makes a folder");
     let source = dir.join("outside.erl");
-    for (expression, what) in [
+    for (expression, what, status) in [
         (
             r#"file:read_file("once_race.erl")"#,
             "1 read of files or folders",
+            0,
         ),
         (
             r#"{ok, F} = file:open("once_race.erl", [read]), {ok, _} = file:read(F, 5)"#,
             "1 file opened, 1 read of files or folders",
+            0,
         ),
-        (r#"open_port({spawn, "true"}, [])"#, "1 program started"),
-        ("{ok, _} = gen_tcp:listen(0, [])", "1 socket opened"),
+        (r#"open_port({spawn, "true"}, [])"#, "1 program started", 0),
+        ("{ok, _} = gen_tcp:listen(0, [])", "1 socket opened", 0),
+        (
+            "crypto:generate_key(ecdh, secp256r1)",
+            "1 call of OpenSSL that draws numbers of its own",
+            5,
+        ),
         (
             "os:getpid()",
             "1 look at the number of its process of the system",
+            0,
         ),
     ] {
         let code =
@@ -345,7 +354,7 @@ fn what_no_seed_decides_is_told() {
             .current_dir(programs())
             .output()
             .expect("runs");
-        assert_eq!(o.status.code(), Some(5), "{}", text(&o));
+        assert_eq!(o.status.code(), Some(status), "{}", text(&o));
         let told = format!("Seed 1 decides all of it but {what}.");
         assert!(text(&o).contains(&told), "{}", text(&o));
     }

@@ -94,7 +94,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
     };
     let mut replay = None;
     let mut recorded = None;
-    let mut steps = false;
+    let (mut steps, mut live) = (false, false);
     let (mut copied, mut fresh) = (None, None);
     let mut libraries = vec![o.otp.root.join("lib")];
     for line in text.lines() {
@@ -116,6 +116,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             "argument" => search.command.push(value.to_owned()),
             "library" => libraries.push(PathBuf::from(value)),
             "steps" => steps = true,
+            "live" => live = true,
             "copied" => copied = Some(PathBuf::from(value)),
             "folder" => fresh = Some(PathBuf::from(value)),
             "replay" => {
@@ -145,7 +146,11 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
     purlin_term::etf::fix_local();
     choice::begin(started);
     let asked = match replay {
-        Some(r) => Asked::Replay(Replay { steps, ..r }),
+        Some(r) => Asked::Replay(Replay {
+            steps,
+            outside: r.outside.filter(|_| !live),
+            ..r
+        }),
         None => Asked::Search(search),
     };
     Some(Request {

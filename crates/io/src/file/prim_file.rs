@@ -21,6 +21,7 @@ use crate::posix::{errno_atom, last_errno};
 use crate::process::resource_counts;
 use crate::{accounts, bifs, inside, lazy_atoms};
 use crate::{blocking, iolist, native_state};
+use purlin_kernel::os::tape;
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
@@ -278,7 +279,12 @@ fn open_waits(path: &CStr) -> bool {
 
 /// The descriptor behind a file reference, duplicated, for natives that keep it (`sendfile`). An errno if that fails.
 pub(crate) fn dup(t: Term) -> Option<Result<i32, i32>> {
-    let f = native_state::get::<Arc<File>>(t)?;
+    let Some(f) = native_state::get::<Arc<File>>(t) else {
+        // Files of a run that plays are references.
+        let plays = t.as_ref_view().is_some() && tape::plays();
+        let fd = plays.then(|| tape::placeholder().ok())??;
+        return Some(Ok(fd.into_raw_fd()));
+    };
     let Some(fd) = f.begin() else {
         return Some(Err(libc::EINVAL));
     };

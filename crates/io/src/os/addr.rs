@@ -19,6 +19,21 @@ pub struct SockAddr {
     len: libc::socklen_t,
 }
 
+impl purlin_kernel::os::tape::Taped for SockAddr {
+    fn to_bytes(&self) -> Vec<u8> {
+        self.as_bytes().to_vec()
+    }
+    fn of_bytes(bytes: &[u8]) -> Option<SockAddr> {
+        let mut a = SockAddr::zeros();
+        let len = bytes.len().min(ROOM);
+        // SAFETY: the bytes of the storage, all initialised, of which any are good.
+        let b = unsafe { &mut *(&raw mut a.storage).cast::<[u8; ROOM]>() };
+        b[..len].copy_from_slice(&bytes[..len]);
+        a.len = len as libc::socklen_t;
+        Some(a)
+    }
+}
+
 impl SockAddr {
     /// Zeros, all of which count.
     fn zeros() -> SockAddr {

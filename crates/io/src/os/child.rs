@@ -1,6 +1,8 @@
 //! Child processes: starting programs, and learning of their ends.
 
 use super::descriptor::check;
+use super::door;
+use purlin_kernel::os::tape::{self, Asked, Verb};
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -9,6 +11,11 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Whether a file can be executed.
 pub(crate) fn check_executable(path: &CStr) -> io::Result<()> {
+    let asked = || Asked::text(path.to_string_lossy());
+    door(Verb::Executable, None, asked, || is_executable(path))
+}
+
+fn is_executable(path: &CStr) -> io::Result<()> {
     if let Some(found) = crate::inside::find(path.to_bytes()) {
         let errno = match found {
             Ok(crate::inside::Found::File(f)) if f.is_program => return Ok(()),
@@ -66,6 +73,18 @@ fn ok(r: libc::c_int) -> io::Result<()> {
 /// Starts a program in a session of its own, with an empty signal mask and default actions for the signals that the
 /// runtime handles. Gives its process number. Fails where the kernel or the program's file refuses.
 pub fn spawn(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
+    let asked = || {
+        let mut words = vec![c.program.to_string_lossy()];
+        words.extend(c.args.iter().skip(1).map(|a| a.to_string_lossy()));
+        if let Some(dir) = &c.dir {
+            words.extend(["in".into(), dir.to_string_lossy()]);
+        }
+        Asked::text(words.join(" "))
+    };
+    door(Verb::Spawn, None, asked, || spawn_it(c, wiring))
+}
+
+fn spawn_it(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
     let pointers = |v: &[CString]| -> Vec<*mut libc::c_char> {
         v.iter()
             .map(|s| s.as_ptr() as *mut libc::c_char)
@@ -144,6 +163,9 @@ pub fn spawn(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
 
 /// A descriptor that can be read as soon as that child has ended. None: the system gives none.
 pub(crate) fn end_of_child(pid: libc::pid_t) -> Option<OwnedFd> {
+    if tape::plays() {
+        return tape::placeholder().ok();
+    }
     #[cfg(target_os = "linux")]
     {
         // SAFETY: plain system call; the descriptor is nobody else's, and closed in children.
@@ -160,10 +182,13 @@ pub(crate) fn end_of_child(pid: libc::pid_t) -> Option<OwnedFd> {
 
 /// The status, as by wait(2), of a child if it has ended, which is forgotten then.
 pub(crate) fn wait_for(pid: libc::pid_t) -> io::Result<Option<i32>> {
-    let mut status = 0;
-    // SAFETY: an out parameter.
-    let of = check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) })?;
-    Ok((of == pid).then_some(status))
+    let asked = || Asked::text(format!("program of number {pid}"));
+    door(Verb::Ended, None, asked, || {
+        let mut status = 0;
+        // SAFETY: an out parameter.
+        let of = check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) })?;
+        Ok((of == pid).then_some(status))
+    })
 }
 
 /// Whether processes whose parents have ended become children of this one.
@@ -220,11 +245,14 @@ pub(crate) fn exit_code(status: i32) -> i32 {
 
 /// Whether a directory can be entered.
 pub(crate) fn check_dir(dir: &CStr) -> io::Result<()> {
-    let m = std::fs::metadata(OsStr::from_bytes(dir.to_bytes()))?;
-    if !m.is_dir() {
-        return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
-    }
-    check_executable(dir)
+    let asked = || Asked::text(dir.to_string_lossy());
+    door(Verb::Folder, None, asked, || {
+        let m = std::fs::metadata(OsStr::from_bytes(dir.to_bytes()))?;
+        if !m.is_dir() {
+            return Err(io::Error::from_raw_os_error(libc::ENOTDIR));
+        }
+        is_executable(dir)
+    })
 }
 
 struct Actions(libc::posix_spawn_file_actions_t);

@@ -1,6 +1,7 @@
 //! System calls on descriptors that are no sockets: pipes, files, gathering writes, and whether one is ready.
 
-use crate::os::retry;
+use crate::os::{door, retry};
+use purlin_kernel::os::tape::{self, Asked, Verb};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -70,8 +71,15 @@ fn repeated(call: impl FnMut() -> isize) -> io::Result<usize> {
 
 /// Reads what is there.
 pub fn read(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
+    let (to, room) = (buf.as_mut_ptr(), buf.len());
     // SAFETY: the buffer is valid for its length.
-    repeated(|| unsafe { libc::read(fd, buf.as_mut_ptr().cast(), buf.len()) })
+    let real = || retry(|| unsafe { libc::read(fd, to.cast(), room) });
+    let r = match tape::knows(fd) {
+        false => real(),
+        // SAFETY: as above.
+        true => unsafe { tape::fills(Verb::Read, fd, Asked::default, to, room, real) },
+    };
+    r.map_err(io::Error::from_raw_os_error)
 }
 
 /// Writes parts in one system call, at most `limit` bytes. There may be no more than [`IOV_MAX`](libc::UIO_MAXIOV) of them.
@@ -94,7 +102,18 @@ pub fn write<'a>(
         left -= n;
     }
     // SAFETY: each entry is a live slice.
-    repeated(|| unsafe { libc::writev(fd, iov.as_ptr(), iov.len() as libc::c_int) })
+    let real = || repeated(|| unsafe { libc::writev(fd, iov.as_ptr(), iov.len() as libc::c_int) });
+    match tape::knows(fd) {
+        false => real(),
+        true => door(Verb::Write, Some(fd), || Asked::data(slices(&iov)), real),
+    }
+}
+
+/// The bytes of parts that are written.
+pub(super) fn slices(parts: &[libc::iovec]) -> impl Iterator<Item = &[u8]> {
+    let all = parts.iter().filter(|p| p.iov_len > 0);
+    // SAFETY: the parts are bytes that may be read while they are borrowed.
+    all.map(|p| unsafe { std::slice::from_raw_parts(p.iov_base.cast(), p.iov_len) })
 }
 
 /// Whether `fd` can be read (or written) without blocking, waiting at most `timeout_ms` (-1: for ever). Errors and
@@ -105,9 +124,15 @@ pub fn poll_one(fd: RawFd, write: bool, timeout_ms: i32) -> bool {
         events: if write { libc::POLLOUT } else { libc::POLLIN },
         revents: 0,
     };
-    // SAFETY: one valid entry.
-    let n = retry(|| unsafe { libc::poll(&mut p, 1, timeout_ms) } as isize).ok();
-    n.is_none_or(|n| n > 0)
+    let mut real = || {
+        // SAFETY: one valid entry.
+        let n = retry(|| unsafe { libc::poll(&mut p, 1, timeout_ms) } as isize).ok();
+        n.is_none_or(|n| n > 0)
+    };
+    match tape::knows(fd) {
+        false => real(),
+        true => tape::call(Verb::Room, Some(fd), Asked::default, || Ok(real())).unwrap_or(true),
+    }
 }
 
 /// The milliseconds until then, as [`poll_one`] takes them.
@@ -170,10 +195,12 @@ pub(crate) fn open_again_for_writing(fd: RawFd, kind: FileKind) -> Option<OwnedF
     };
     let flags = libc::O_WRONLY | libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
     // SAFETY: a valid path; the new descriptor is ours.
-    unsafe {
+    let fd = unsafe {
         let fd = check(libc::open(path.as_ptr(), flags)).ok()?;
-        lift(OwnedFd::from_raw_fd(fd)).ok()
-    }
+        lift(OwnedFd::from_raw_fd(fd)).ok()?
+    };
+    tape::unname(fd.as_raw_fd());
+    Some(fd)
 }
 
 /// Opens a file for a port that is named after it.
@@ -184,11 +211,16 @@ pub fn open_file(path: &[u8], read: bool, write: bool) -> io::Result<OwnedFd> {
         (false, true) => libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC,
         _ => libc::O_RDWR | libc::O_CREAT,
     };
-    // SAFETY: a valid path; the new descriptor is ours.
-    unsafe {
-        let fd = check(libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o666))?;
-        lift(OwnedFd::from_raw_fd(fd))
-    }
+    let asked = || Asked::text(format!("{} {flags:x}", path.to_string_lossy()));
+    let fd = door(Verb::Open, None, asked, || {
+        // SAFETY: a valid path; the new descriptor is ours.
+        unsafe {
+            let fd = check(libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o666))?;
+            lift(OwnedFd::from_raw_fd(fd))
+        }
+    })?;
+    tape::name('f', &[fd.as_raw_fd()]);
+    Ok(fd)
 }
 
 pub fn is_terminal(fd: RawFd) -> bool {

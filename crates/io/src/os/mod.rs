@@ -12,7 +12,10 @@ pub mod signals;
 pub(crate) mod sock;
 pub mod terminal;
 
-use crate::posix::last_errno;
+use crate::posix::{errno_of, last_errno};
+use purlin_kernel::os::tape::{self, Asked, Taped, Verb};
+use std::io;
+use std::os::fd::RawFd;
 
 /// The result of a call that gives a number or fails.
 #[inline]
@@ -34,5 +37,20 @@ pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
             Err(libc::EINTR) => {}
             r => return r,
         }
+    }
+}
+
+/// A door ([`tape`]) whose errors are those of the standard library.
+#[inline]
+pub(crate) fn door<T: Taped>(
+    verb: Verb,
+    fd: Option<RawFd>,
+    asked: impl FnOnce() -> Asked,
+    real: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    match tape::is_on() {
+        false => real(),
+        true => tape::call(verb, fd, asked, || real().map_err(|e| errno_of(&e)))
+            .map_err(io::Error::from_raw_os_error),
     }
 }

@@ -1,7 +1,9 @@
 //! System calls on sockets: each gives what the kernel gave, or the number of an error.
 
 use super::addr::SockAddr;
+use super::descriptor::slices;
 use super::{bytes, retry, unit};
+use purlin_kernel::os::tape::{self, Asked, Taped, Verb};
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -9,12 +11,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 /// A new socket that does not block.
 pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i32> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    let asked = || Asked::text(format!("a socket {domain} {kind} {protocol}"));
     // SAFETY: a plain call; what it gives is ours.
-    unsafe {
+    tape::opens(Verb::Socket, 's', asked, || unsafe {
         let fd = libc::socket(domain, kind | flags, protocol);
         unit(fd)?;
         Ok(OwnedFd::from_raw_fd(fd))
-    }
+    })
 }
 
 /// The result of `f`, run while this thread is in the network namespace that `file` names.
@@ -39,12 +42,13 @@ pub(crate) fn in_namespace<T>(file: &CStr, f: impl FnOnce() -> Result<T, i32>) -
 
 /// Another descriptor for the same.
 pub(crate) fn dup(fd: RawFd) -> Result<OwnedFd, i32> {
+    let asked = || Asked::text("a descriptor");
     // SAFETY: a plain call; what it gives is ours.
-    unsafe {
+    tape::opens(Verb::Copy, 's', asked, || unsafe {
         let new = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0);
         unit(new)?;
         Ok(OwnedFd::from_raw_fd(new))
-    }
+    })
 }
 
 /// Has calls on a descriptor wait, or not.
@@ -68,50 +72,118 @@ pub(crate) fn set_blocking(fd: RawFd, on: bool) -> Result<(), i32> {
 /// Closes a descriptor that nobody else uses any more.
 pub(crate) fn close(fd: RawFd) -> Result<(), i32> {
     // SAFETY: by the caller's word; not repeated when interrupted, since the descriptor is gone then too.
-    unit(unsafe { libc::close(fd) })
+    let real = || unit(unsafe { libc::close(fd) });
+    if tape::plays() {
+        let answer = tape::call(Verb::Close, Some(fd), Asked::default, || Ok(()));
+        // The placeholder.
+        let _ = real();
+        return answer;
+    }
+    tape::call(Verb::Close, Some(fd), Asked::default, real)
+}
+
+/// An address, as people are told it.
+fn shown(a: &SockAddr) -> String {
+    match a.domain() {
+        libc::AF_INET => {
+            let a = a.inet();
+            let ip = std::net::Ipv4Addr::from(u32::from_be(a.sin_addr.s_addr));
+            format!("{ip}:{}", u16::from_be(a.sin_port))
+        }
+        libc::AF_INET6 => {
+            let a = a.inet6();
+            let ip = std::net::Ipv6Addr::from(a.sin6_addr.s6_addr);
+            format!("[{ip}]:{}", u16::from_be(a.sin6_port))
+        }
+        _ => {
+            let path = a.as_bytes().get(super::addr::PATH_AT..);
+            String::from_utf8_lossy(path.unwrap_or_default()).into_owned()
+        }
+    }
+}
+
+fn to(a: &SockAddr) -> Asked {
+    Asked::text(format!("to {}", shown(a)))
 }
 
 /// Gives a socket its own address.
 pub(crate) fn bind(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
     // SAFETY: the address is good for the call, as long as it says.
-    unit(unsafe { libc::bind(fd, a.ptr(), a.size()) })
+    let real = || unit(unsafe { libc::bind(fd, a.ptr(), a.size()) });
+    tape::call(Verb::Bind, Some(fd), || Asked::text(shown(a)), real)
 }
 /// Begins to connect a socket.
 pub(crate) fn connect(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
     // SAFETY: as above.
-    unit(unsafe { libc::connect(fd, a.ptr(), a.size()) })
+    let real = || unit(unsafe { libc::connect(fd, a.ptr(), a.size()) });
+    tape::call(Verb::Connect, Some(fd), || to(a), real)
 }
 /// Has a socket take connections, of which so many may wait.
 pub(crate) fn listen(fd: RawFd, backlog: i32) -> Result<(), i32> {
     // SAFETY: a plain call.
-    unit(unsafe { libc::listen(fd, backlog) })
+    let real = || unit(unsafe { libc::listen(fd, backlog) });
+    tape::call(Verb::Listen, Some(fd), Asked::default, real)
 }
 /// The next connection of a listening socket, which does not block, and where it is from.
 pub(crate) fn accept(fd: RawFd) -> Result<(OwnedFd, SockAddr), i32> {
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: room and its length, both good for the call; what it gives is ours.
-    unsafe {
-        let (s, from) = SockAddr::filled(|p, len| libc::accept4(fd, p, len, flags));
+    let real = || unsafe {
+        let (s, a) = SockAddr::filled(|p, len| libc::accept4(fd, p, len, flags));
         unit(s)?;
-        Ok((OwnedFd::from_raw_fd(s), from))
+        Ok((OwnedFd::from_raw_fd(s), a))
+    };
+    match tape::is_on() {
+        false => real(),
+        true => {
+            let r = tape::call(Verb::Accept, Some(fd), Asked::default, || {
+                real().map(|(s, a)| Accepted(s, a))
+            })?;
+            tape::name('s', &[r.0.as_raw_fd()]);
+            Ok((r.0, r.1))
+        }
+    }
+}
+
+struct Accepted(OwnedFd, SockAddr);
+
+impl Taped for Accepted {
+    fn to_bytes(&self) -> Vec<u8> {
+        self.1.to_bytes()
+    }
+    fn of_bytes(bytes: &[u8]) -> Option<Accepted> {
+        Some(Accepted(
+            tape::placeholder().ok()?,
+            SockAddr::of_bytes(bytes)?,
+        ))
     }
 }
 /// Ends one direction of a connection, or both.
 pub(crate) fn shutdown(fd: RawFd, how: i32) -> Result<(), i32> {
     // SAFETY: a plain call.
-    unit(unsafe { libc::shutdown(fd, how) })
+    let real = || unit(unsafe { libc::shutdown(fd, how) });
+    tape::call(
+        Verb::Shutdown,
+        Some(fd),
+        || Asked::text(how.to_string()),
+        real,
+    )
 }
 /// The address that a socket is bound to.
 pub(crate) fn sock_name(fd: RawFd) -> Result<SockAddr, i32> {
-    // SAFETY: room and its length, both good for the call.
-    let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getsockname(fd, p, len) });
-    unit(r).map(|()| a)
+    tape::call(Verb::OwnName, Some(fd), Asked::default, || {
+        // SAFETY: room and its length, both good for the call.
+        let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getsockname(fd, p, len) });
+        unit(r).map(|()| a)
+    })
 }
 /// The address that a socket is connected to.
 pub(crate) fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
-    // SAFETY: as above.
-    let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getpeername(fd, p, len) });
-    unit(r).map(|()| a)
+    tape::call(Verb::PeerName, Some(fd), Asked::default, || {
+        // SAFETY: as above.
+        let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getpeername(fd, p, len) });
+        unit(r).map(|()| a)
+    })
 }
 
 /// Receives at most `room` bytes to `to`.
@@ -120,7 +192,9 @@ pub(crate) fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
 /// As many bytes may be written there.
 pub(crate) unsafe fn recv(fd: RawFd, to: *mut u8, room: usize, flags: i32) -> Result<usize, i32> {
     // SAFETY: by the contract of this function.
-    bytes(unsafe { libc::recv(fd, to.cast(), room, flags) })
+    let real = || bytes(unsafe { libc::recv(fd, to.cast(), room, flags) });
+    // SAFETY: as above.
+    unsafe { tape::fills(Verb::Read, fd, Asked::default, to, room, real) }
 }
 /// Receives into `to`, without waiting: how many bytes of it have been filled.
 pub(crate) fn recv_now(fd: RawFd, to: &mut [MaybeUninit<u8>]) -> Result<usize, i32> {
@@ -143,10 +217,89 @@ pub(crate) unsafe fn recv_from(
     room: usize,
     flags: i32,
 ) -> Result<(usize, SockAddr), i32> {
-    // SAFETY: the address and its length are lent for the call; the caller answers for the bytes.
-    let (r, a) =
-        SockAddr::filled(|p, len| unsafe { libc::recvfrom(fd, to.cast(), room, flags, p, len) });
-    bytes(r).map(|n| (n, a))
+    let real = || {
+        // SAFETY: the address and its length are lent for the call; the caller answers for the bytes.
+        let (r, a) = SockAddr::filled(|p, len| unsafe {
+            libc::recvfrom(fd, to.cast(), room, flags, p, len)
+        });
+        bytes(r).map(|n| (n, a))
+    };
+    if !tape::is_on() {
+        return real();
+    }
+    let whole = tape::call(Verb::Read, Some(fd), Asked::default, || {
+        let (n, from) = real()?;
+        // SAFETY: the system has filled so many bytes.
+        let data = unsafe { std::slice::from_raw_parts(to, n.min(room)) }.to_vec();
+        Ok(Whole::plain(n, data, from))
+    })?;
+    // SAFETY: by the contract of this function.
+    unsafe { whole.put(to, room) };
+    Ok((whole.bytes, whole.from))
+}
+
+/// A message as it is taped: all that comes with it.
+struct Whole {
+    /// As the system counts them: those that were cut off, too.
+    bytes: usize,
+    data: Vec<u8>,
+    control: Vec<u8>,
+    flags: i32,
+    from: SockAddr,
+}
+
+impl Whole {
+    fn plain(bytes: usize, data: Vec<u8>, from: SockAddr) -> Whole {
+        Whole {
+            bytes,
+            data,
+            control: Vec::new(),
+            flags: 0,
+            from,
+        }
+    }
+    /// # Safety
+    /// `to` has room for so many bytes.
+    unsafe fn put(&self, to: *mut u8, room: usize) {
+        let n = self.data.len().min(room);
+        // SAFETY: by the contract.
+        unsafe { std::ptr::copy_nonoverlapping(self.data.as_ptr(), to, n) };
+    }
+}
+
+impl Taped for Whole {
+    fn to_bytes(&self) -> Vec<u8> {
+        let from = self.from.to_bytes();
+        let mut v = Vec::new();
+        for n in [
+            self.bytes as u64,
+            self.flags as u64,
+            self.control.len() as u64,
+            from.len() as u64,
+        ] {
+            v.extend(n.to_be_bytes());
+        }
+        v.extend(&self.control);
+        v.extend(from);
+        v.extend(&self.data);
+        v
+    }
+    fn of_bytes(b: &[u8]) -> Option<Whole> {
+        let number = |i: usize| {
+            let b: [u8; 8] = b.get(i * 8..i * 8 + 8)?.try_into().ok()?;
+            usize::try_from(u64::from_be_bytes(b)).ok()
+        };
+        let rest = b.get(32..)?;
+        let (control, rest) = rest.split_at_checked(number(2)?)?;
+        let (from, data) = rest.split_at_checked(number(3)?)?;
+        Some(Whole {
+            bytes: number(0)?,
+            data: data.to_vec(),
+            control: control.to_vec(),
+            flags: number(1)? as i32,
+            from: SockAddr::of_bytes(from)?,
+        })
+    }
 }
 
 /// The parts of a received message beside its bytes.
@@ -164,6 +317,45 @@ pub(crate) struct Came {
 /// # Safety
 /// As many bytes may be written there.
 pub(crate) unsafe fn recv_msg(
+    fd: RawFd,
+    to: *mut u8,
+    room: usize,
+    control: &mut [u8],
+    flags: i32,
+) -> Result<(usize, Came), i32> {
+    if tape::is_on() {
+        let room_of_control = control.len();
+        let whole = tape::call(Verb::Read, Some(fd), Asked::default, || {
+            // SAFETY: by the contract of this function.
+            let (n, came) = unsafe { recv_msg_real(fd, to, room, control, flags) }?;
+            // SAFETY: the system has filled so many bytes.
+            let data = unsafe { std::slice::from_raw_parts(to, n.min(room)) }.to_vec();
+            Ok(Whole {
+                control: control[..came.control].to_vec(),
+                flags: came.flags,
+                ..Whole::plain(n, data, came.from)
+            })
+        })?;
+        // SAFETY: by the contract of this function.
+        unsafe { whole.put(to, room) };
+        let n = whole.control.len().min(room_of_control);
+        control[..n].copy_from_slice(&whole.control[..n]);
+        let came = Came {
+            from: whole.from,
+            control: n,
+            flags: whole.flags,
+        };
+        return Ok((whole.bytes, came));
+    }
+    // SAFETY: by the contract of this function.
+    unsafe { recv_msg_real(fd, to, room, control, flags) }
+}
+
+/// As [`recv_msg`], of the system.
+///
+/// # Safety
+/// As for [`recv_msg`].
+unsafe fn recv_msg_real(
     fd: RawFd,
     to: *mut u8,
     room: usize,
@@ -232,6 +424,73 @@ impl Batch {
 
 /// Receives up to `count` messages of at most `room` bytes each, those that are there. Repeated while signals interrupt it.
 pub(crate) fn recv_msgs(
+    fd: RawFd,
+    count: usize,
+    room: usize,
+    control_room: usize,
+    flags: i32,
+) -> Result<Batch, i32> {
+    let real = || recv_msgs_real(fd, count, room, control_room, flags);
+    if !tape::is_on() {
+        return real();
+    }
+    let all = tape::call(Verb::Read, Some(fd), Asked::default, || {
+        let batch = real()?;
+        let whole = |(n, data, came, control): (usize, &[u8], &Came, &[u8])| Whole {
+            control: control.to_vec(),
+            flags: came.flags,
+            ..Whole::plain(n, data.to_vec(), came.from)
+        };
+        Ok(Wholes(batch.iter().map(whole).collect()))
+    })?;
+    let mut batch = Batch {
+        data: vec![0; all.0.len() * room],
+        control: vec![0; all.0.len() * control_room],
+        room,
+        control_room,
+        came: Vec::new(),
+    };
+    for (i, w) in all.0.into_iter().enumerate() {
+        let (n, c) = (w.data.len().min(room), w.control.len().min(control_room));
+        batch.data[i * room..][..n].copy_from_slice(&w.data[..n]);
+        batch.control[i * control_room..][..c].copy_from_slice(&w.control[..c]);
+        let came = Came {
+            from: w.from,
+            control: c,
+            flags: w.flags,
+        };
+        batch.came.push((w.bytes, came));
+    }
+    Ok(batch)
+}
+
+/// Several messages as they are taped.
+struct Wholes(Vec<Whole>);
+
+impl Taped for Wholes {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut v = Vec::new();
+        for w in &self.0 {
+            let b = w.to_bytes();
+            v.extend((b.len() as u64).to_be_bytes());
+            v.extend(b);
+        }
+        v
+    }
+    fn of_bytes(mut b: &[u8]) -> Option<Wholes> {
+        let mut all = Vec::new();
+        while let Some((head, rest)) = b.split_at_checked(8) {
+            let n = u64::from_be_bytes(head.try_into().ok()?);
+            let (w, rest) = rest.split_at_checked(usize::try_from(n).ok()?)?;
+            all.push(Whole::of_bytes(w)?);
+            b = rest;
+        }
+        Some(Wholes(all))
+    }
+}
+
+/// As [`recv_msgs`], of the system.
+fn recv_msgs_real(
     fd: RawFd,
     count: usize,
     room: usize,
@@ -316,6 +575,31 @@ pub(crate) unsafe fn send_msgs(
     messages: &mut [Message],
     flags: i32,
 ) -> Result<Vec<usize>, i32> {
+    if !tape::is_on() {
+        // SAFETY: by the contract of this function.
+        return unsafe { send_msgs_real(fd, messages, flags) };
+    }
+    let all: Vec<libc::iovec> = messages.iter().flat_map(|m| m.parts.clone()).collect();
+    let asked = || Asked::data(slices(&all));
+    let sent = tape::call(Verb::Write, Some(fd), asked, || {
+        // SAFETY: by the contract of this function.
+        let sent = unsafe { send_msgs_real(fd, messages, flags) }?;
+        let bytes = sent.iter().flat_map(|n| (*n as u64).to_be_bytes());
+        Ok(bytes.collect::<Vec<u8>>())
+    })?;
+    let number = |b: &[u8]| b.iter().fold(0, |n, b| n << 8 | usize::from(*b));
+    Ok(sent.chunks(8).map(number).collect())
+}
+
+/// As [`send_msgs`], of the system.
+///
+/// # Safety
+/// As for [`send_msgs`].
+unsafe fn send_msgs_real(
+    fd: RawFd,
+    messages: &mut [Message],
+    flags: i32,
+) -> Result<Vec<usize>, i32> {
     let mut heads: Vec<libc::mmsghdr> = messages
         .iter_mut()
         .map(|message| {
@@ -352,20 +636,31 @@ pub(crate) fn send(
     to: Option<&SockAddr>,
 ) -> Result<usize, i32> {
     let flags = flags | libc::MSG_NOSIGNAL;
-    // SAFETY: bytes and address are good for the call.
-    bytes(unsafe {
-        match to {
-            Some(a) => libc::sendto(
-                fd,
-                data.as_ptr().cast(),
-                data.len(),
-                flags,
-                a.ptr(),
-                a.size(),
-            ),
-            None => libc::send(fd, data.as_ptr().cast(), data.len(), flags),
-        }
+    let asked = || sent(std::iter::once(data), to);
+    tape::call(Verb::Write, Some(fd), asked, || {
+        // SAFETY: bytes and address are good for the call.
+        bytes(unsafe {
+            match to {
+                Some(a) => libc::sendto(
+                    fd,
+                    data.as_ptr().cast(),
+                    data.len(),
+                    flags,
+                    a.ptr(),
+                    a.size(),
+                ),
+                None => libc::send(fd, data.as_ptr().cast(), data.len(), flags),
+            }
+        })
     })
+}
+
+/// Bytes that are sent to somebody.
+fn sent<'a>(parts: impl Iterator<Item = &'a [u8]>, to: Option<&SockAddr>) -> Asked {
+    Asked {
+        text: to.map_or(String::new(), |a| format!("for {}", shown(a))),
+        ..Asked::data(parts)
+    }
 }
 
 /// Bytes as a part of a vector that is written.
@@ -386,7 +681,7 @@ pub(crate) fn send_msg(
     flags: i32,
 ) -> Result<usize, i32> {
     // SAFETY: all pointers in the header are good for the call, as long as it says; nothing is written through them.
-    unsafe {
+    let real = || unsafe {
         let mut m: libc::msghdr = std::mem::zeroed();
         if let Some(a) = to {
             m.msg_name = a.ptr() as *mut libc::c_void;
@@ -400,7 +695,8 @@ pub(crate) fn send_msg(
         }
         let flags = flags | libc::MSG_NOSIGNAL;
         retry(|| libc::sendmsg(fd, &m, flags))
-    }
+    };
+    tape::call(Verb::Write, Some(fd), || sent(slices(iov), to), real)
 }
 
 /// As [`send_msg`], without waiting.
@@ -415,30 +711,49 @@ pub(crate) fn send_msg_now(
 
 /// Sends at most `n` bytes of the file `from`, from `*at` on, which is moved on. Repeated while signals interrupt it.
 pub(crate) fn send_file(fd: RawFd, from: RawFd, at: &mut i64, n: usize) -> Result<usize, i32> {
-    // SAFETY: a plain call; the offset is good for it.
-    retry(|| unsafe { libc::sendfile(fd, from, at, n) })
+    let asked = || Asked::text(format!("of a file, {n} bytes from {at}"));
+    let begun = *at;
+    let r = tape::call(Verb::Write, Some(fd), asked, || {
+        let mut to = begun;
+        // SAFETY: a plain call; the offset is good for it.
+        retry(|| unsafe { libc::sendfile(fd, from, &mut to, n) })
+    });
+    *at = begun + *r.as_ref().unwrap_or(&0) as i64;
+    r
 }
 
 /// Sets an option of the kernel.
 pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: &[u8]) -> Result<(), i32> {
-    // SAFETY: as many bytes as the slice has.
-    unit(unsafe {
-        libc::setsockopt(
-            fd,
-            level,
-            name,
-            value.as_ptr().cast(),
-            value.len() as libc::socklen_t,
-        )
+    let asked = || Asked {
+        text: format!("{level} {name}"),
+        ..Asked::data(std::iter::once(value))
+    };
+    tape::call(Verb::SetOption, Some(fd), asked, || {
+        // SAFETY: as many bytes as the slice has.
+        unit(unsafe {
+            libc::setsockopt(
+                fd,
+                level,
+                name,
+                value.as_ptr().cast(),
+                value.len() as libc::socklen_t,
+            )
+        })
     })
 }
 
 /// Reads an option of the kernel into `to`; how many bytes it has.
 pub(crate) fn get_option(fd: RawFd, level: i32, name: i32, to: &mut [u8]) -> Result<usize, i32> {
-    let mut len = to.len() as libc::socklen_t;
-    // SAFETY: as many bytes as the slice has.
-    unit(unsafe { libc::getsockopt(fd, level, name, to.as_mut_ptr().cast(), &mut len) })?;
-    Ok((len as usize).min(to.len()))
+    let (room, to) = (to.len(), to.as_mut_ptr());
+    let asked = || Asked::text(format!("{level} {name}"));
+    let real = || {
+        let mut len = room as libc::socklen_t;
+        // SAFETY: as many bytes as the slice has.
+        unit(unsafe { libc::getsockopt(fd, level, name, to.cast(), &mut len) })?;
+        Ok((len as usize).min(room))
+    };
+    // SAFETY: as above.
+    unsafe { tape::fills(Verb::GetOption, fd, asked, to, room, real) }
 }
 
 /// Reads an option that is an `int`; one of fewer bytes is one the rest of which is zero.
@@ -485,6 +800,12 @@ pub(crate) fn push_control(buf: &mut Vec<u8>, level: i32, kind: i32, value: i32)
 
 /// Asks for an option without room for its value.
 pub(crate) fn touch_option(fd: RawFd, level: i32, name: i32) -> Result<(), i32> {
+    let asked = || Asked::text(format!("{level} {name}"));
     // SAFETY: the kernel refuses null pointers that it would write through.
-    unit(unsafe { libc::getsockopt(fd, level, name, std::ptr::null_mut(), std::ptr::null_mut()) })
+    let real = || {
+        unit(unsafe {
+            libc::getsockopt(fd, level, name, std::ptr::null_mut(), std::ptr::null_mut())
+        })
+    };
+    tape::call(Verb::GetOption, Some(fd), asked, real)
 }

@@ -264,5 +264,8 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
     }
     child.input = input.map(|(_, ours)| ours);
     child.output = output.map(|(ours, _)| ours);
+    let ends = child.input.iter().chain(&child.output);
+    let ends: Vec<_> = ends.map(|fd| fd.as_raw_fd()).collect();
+    purlin_kernel::os::tape::name('p', &ends);
     Ok(child)
 }

@@ -8,6 +8,7 @@
 use super::given::{Given, Step};
 use super::outside::Account;
 use super::plan::{self, Plan, Schedule, Shrink, Strategy};
+use super::record::Recording;
 use super::told::{Failed, Failure, account, json_list, lines, tell};
 use super::trunk::{Comes, Ground, Trunk, Waits, trunk};
 use super::{
@@ -69,6 +70,8 @@ pub struct Replay {
     pub did: Vec<Step>,
     /// Its operations are told at the end.
     pub steps: bool,
+    /// What came from outside, if that was recorded and is to be given again.
+    pub outside: Option<Recording>,
 }
 
 /// What this process is.
@@ -437,7 +440,7 @@ fn discover(seconds: u32) -> bool {
                 ));
                 exit(1)
             }
-            super::modules::make(notes);
+            super::record::keeps_atoms(|| super::modules::make(notes));
             true
         }
         Err(to) => {
@@ -465,14 +468,26 @@ fn no_input() {
 pub fn replay(p: Replay) {
     no_input();
     let began = Instant::now();
-    if !discover(MOST_BASE) {
-        return;
+    // Who is given what came from outside does without a run that would ask for it.
+    match &p.outside {
+        Some(r) => r.make_atoms(),
+        None if !discover(MOST_BASE) => return,
+        None => {}
     }
     super::lay_down(&p.given);
-    let seconds = most_seconds(began.elapsed());
+    let seconds = match &p.outside {
+        // How long the base takes nobody knows.
+        Some(_) if !is_endless(p.status) => MOST_BASE,
+        _ => most_seconds(began.elapsed()),
+    };
     let child = match begin(&p.schedule, seconds, Some(p.did.clone()), p.steps) {
         Some(c) => c,
-        None => return,
+        None => {
+            if let Some(r) = p.outside {
+                super::record::play(r, p.status);
+            }
+            return;
+        }
     };
     let (code, report, _) = child.shown();
     let first = report.lines().next().and_then(Outcome::of);
@@ -675,7 +690,7 @@ pub fn search(s: &Search) {
             )),
             false => print(&text),
         }
-        exit(strictly(s, 0, !outside.is_empty()))
+        exit(strictly(s, 0, outside.is_open()))
     }
     let mut failures: Vec<Failure> = Vec::new();
     for (schedule, run) in found {
@@ -780,12 +795,14 @@ fn with_more(schedule: &Schedule) -> Schedule {
 
 /// What is told of a schedule that fails. None: this process is its run.
 fn told(failed: Failed) -> Option<Failure> {
+    super::record::next_in(memory_file());
     let (run, story, output) = once(&failed.schedule, failed.seconds)?;
     Some(Failure {
         failed,
         run,
         story,
         output,
+        events: super::record::taken(),
     })
 }
 
@@ -841,6 +858,7 @@ pub(super) fn begin(
             }
             if told {
                 super::set_story();
+                super::record::begin();
             }
             None
         }

@@ -24,6 +24,7 @@ pub(crate) mod modules;
 pub mod ops;
 pub(crate) mod outside;
 pub mod plan;
+pub mod record;
 pub mod report;
 pub mod sample;
 pub mod told;
@@ -31,7 +32,7 @@ mod trunk;
 
 use crate::code;
 use crate::cx::Cx;
-use crate::os::single;
+use crate::os::{single, tape};
 use crate::process::{NO_ID, Process, WAITING, table};
 use crate::sched::{DIRTY_CPU, DIRTY_IO, QUEUES};
 use ops::Touch;
@@ -92,6 +93,8 @@ struct Known {
     again: bool,
     /// What it does is done for the program: see [`outside`].
     serves: bool,
+    /// The operation that it is about to do is counted in the account: see [`record`].
+    outside: bool,
 }
 
 /// A process that is ready, and whether it is for a native that may block.
@@ -161,6 +164,7 @@ pub fn begin(started: i64) {
     });
     purlin_native::ids::begin_at(started as u64);
     let _ = crate::code::load::MADE_BEFORE.set(modules::take);
+    purlin_native::bif::enter_by(record::entry);
     single::begin(started, |status| fork::ended(status, false), back::ends);
 }
 
@@ -209,6 +213,7 @@ impl State {
                     own: false,
                     again: false,
                     serves,
+                    outside: false,
                 },
             );
         }
@@ -310,7 +315,7 @@ impl State {
             let by = by.map_or("a process that is not there".into(), |k| report::pid(k.id));
             format!("{} from {by}", given::name(w.native))
         });
-        self.another_way = Some(format!(
+        self.another_way.get_or_insert(format!(
             "at operation {at}: expected {expected}, got {}",
             told()
         ));
@@ -513,6 +518,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     }
     k.ops += 1;
     k.last = now();
+    k.outside = false;
     let (path, op) = (k.path, k.ops);
     let touch = what.touch(cx);
     s.ops += 1;
@@ -528,7 +534,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     let (program, shown) = (s.known(cell).program, s.known(cell).shown);
     let (mut own, mut code) = (false, false);
     // What a program's own code has not yet run in is no program's in the account, whatever comes of it later.
-    let account = s.profile.is_some() || s.story.is_some();
+    let account = s.profile.is_some() || s.story.is_some() || tape::is_on();
     let mut lasts = false;
     if s.sampler.is_some() || account {
         (own, code) = report::is_own(cx, pc, program);
@@ -538,7 +544,9 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
         k.own = own;
         let serves = k.serves;
         if account {
-            lasts = s.accounts(cx, pc, code || (own && shown), serves, touch);
+            let counted = s.accounts(cx, pc, code || (own && shown), serves, touch);
+            s.known(cell).outside = counted.is_some();
+            lasts = counted.is_some_and(outside::Kind::lasts);
         }
     }
     if let Some(from) = s.from.filter(|_| s.profile.is_some())
@@ -611,17 +619,24 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
 
 impl State {
     /// Enters an operation in the account, if it is done by the program or for it, and has whoever is sent something by it serve the
-    /// program. True: what it does lasts.
-    fn accounts(&mut self, cx: &Cx, pc: *const u64, own: bool, serves: bool, touch: Touch) -> bool {
+    /// program. Some: of which kind it is, if it is counted.
+    fn accounts(
+        &mut self,
+        cx: &Cx,
+        pc: *const u64,
+        own: bool,
+        serves: bool,
+        touch: Touch,
+    ) -> Option<outside::Kind> {
         let kind = outside::kind(cx, touch.native);
         let sends = ops::sends(touch.native);
         if kind.is_none() && !sends {
-            return false;
+            return None;
         }
         let theirs = own || (serves && report::makes_nothing(cx, pc));
         if let Some(kind) = kind.filter(|k| theirs || *k == outside::Kind::Node) {
             self.outside.count(kind, "");
-            return kind.lasts();
+            return Some(kind);
         }
         if sends && theirs {
             let to = touch.object;
@@ -633,7 +648,7 @@ impl State {
                 k.serves = true;
             }
         }
-        false
+        None
     }
     /// Whether a process stops before an operation for others, since a sampler puts one of them first.
     fn samples(&mut self, cell: u32, touch: Touch) -> bool {
@@ -855,6 +870,11 @@ fn set_steps(expected: Option<Vec<given::Step>>) {
         None => given::Steps::Noted(Vec::new()),
         Some(expected) => given::Steps::Held { expected, next: 0 },
     };
+}
+
+/// This run has gone another way than the one that it is held against.
+fn goes_another_way(how: String) {
+    state().another_way.get_or_insert(how);
 }
 
 /// What the operations of this run tell a file, or where they differ from those of one.

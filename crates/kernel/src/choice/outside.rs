@@ -1,4 +1,4 @@
-//! What the program does that no seed decides: counted by kind, and told at the end of a search.
+//! What the program does that no seed decides: counted by kind, and told at the end of a search. Most kinds are recorded: see [`record`](super::record).
 //!
 //! Counted is what the program's own code does, in its own processes, and what servers of libraries do for it: a process that code of the
 //! program has sent something acts for the program until it waits again, and so do those whom it sends something meanwhile. Code
@@ -80,6 +80,10 @@ impl Kind {
     fn row(self) -> &'static (Kind, &'static str, &'static str, bool) {
         &KINDS[self as usize]
     }
+    /// Whether what came of it stands in the file of a schedule.
+    fn is_recorded(self) -> bool {
+        !matches!(self, Port | Node | OpenSsl | Library)
+    }
     /// Whether runs may meet what others have done so.
     pub fn lasts(self) -> bool {
         self.row().3
@@ -99,6 +103,10 @@ impl Account {
         };
         *self.0.entry((kind, module.to_owned())).or_default() += 1;
     }
+    /// Whether there is anything that is not recorded either.
+    pub fn is_open(&self) -> bool {
+        self.0.keys().any(|(k, _)| !k.is_recorded())
+    }
     /// Whether the seed decides all.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -107,6 +115,11 @@ impl Account {
     pub fn writes_files(&self) -> bool {
         let all = self.0.keys();
         all.into_iter().any(|(k, _)| matches!(k, Written | Changed))
+    }
+    /// Those kinds that are not recorded, with their numbers.
+    pub fn told_open(&self) -> Vec<String> {
+        let open = self.0.iter().filter(|((k, _), _)| !k.is_recorded());
+        Account(open.map(|(k, n)| (k.clone(), *n)).collect()).told()
     }
     /// Each kind with its number, as people are told it.
     pub fn told(&self) -> Vec<String> {

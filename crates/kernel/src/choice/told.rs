@@ -4,9 +4,12 @@ use super::fork::{Replay, Search, Tried, exit, is_endless, print, say, strictly}
 use super::given::{Given, steps_of};
 use super::outside::Account;
 use super::plan::Schedule;
+use super::record::{self, Recording};
 use super::{Deviation, Kind, Run, folder, report};
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -124,6 +127,8 @@ pub(super) struct Failure {
     pub run: Run,
     pub story: String,
     pub output: String,
+    /// What came from outside, as lines.
+    pub events: String,
 }
 
 /// `file` with `-N` behind its name, for all but the first.
@@ -145,7 +150,7 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
             .unwrap_or_else(|| PathBuf::from(format!("purlin-schedule-{}.psch", s.seed)));
     let paths: Vec<PathBuf> = (1..=all.len()).map(|n| numbered(&path, n)).collect();
     for (f, path) in all.iter().zip(&paths) {
-        if let Err(e) = std::fs::write(path, f.file(s)) {
+        if let Err(e) = write_private(path, f.file(s).as_bytes()) {
             say(&format!("purlin: cannot write {}: {e}\n", path.display()));
         }
     }
@@ -184,15 +189,60 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
         }
     }
     print(&text);
-    let open = !decided || all.iter().any(|f| !f.run.outside.is_empty());
+    let open = !decided || all.iter().any(Failure::is_open);
     exit(strictly(s, 1, open))
 }
 
+/// Writes a file that is for its owner alone: it may have secrets that the program has read.
+fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut f = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    if f.metadata()?.is_file() {
+        f.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    }
+    f.write_all(bytes)
+}
+
 impl Failure {
+    /// Whether there is anything that is neither decided by the seed nor recorded.
+    fn is_open(&self) -> bool {
+        self.run.outside.is_open() || record::told(&self.events).1.is_some()
+    }
+    /// The events that the file has: where the seed decides all there is nothing but what OTP itself asks for when it starts.
+    fn kept(&self) -> Option<&str> {
+        let all = !self.run.outside.is_empty() || super::fork::is_endless(self.run.status);
+        (all && !self.events.is_empty()).then_some(&self.events)
+    }
+    /// What was recorded, and what not, as lines.
+    fn recorded(&self) -> String {
+        let (all, cut) = record::told(self.kept().unwrap_or_default());
+        let mut text = String::new();
+        if !all.is_empty() {
+            let _ = writeln!(text, "Recorded, and given to a replay: {}.", all.join(", "));
+        }
+        let open = self.run.outside.told_open();
+        if !open.is_empty() {
+            let _ = writeln!(text, "Not recorded: {}.", open.join(", "));
+        }
+        if let Some(why) = cut {
+            let _ = writeln!(text, "From some place on nothing is recorded: {why}.");
+        }
+        text
+    }
     /// The file of the schedule.
     fn file(&self, s: &Search) -> String {
         let (run, failed) = (&self.run, &self.failed);
-        let mut file = format!("{HEAD}\n");
+        let head = if self.kept().is_some() {
+            HEAD
+        } else {
+            OLD_HEAD
+        };
+        let mut file = format!("{head}\n");
         let _ = writeln!(file, "release {}", s.release);
         let _ = writeln!(file, "started {}", super::started());
         let _ = writeln!(file, "status {}", run.status);
@@ -214,18 +264,22 @@ impl Failure {
         for l in self.story.lines().filter(did) {
             let _ = writeln!(file, "{l}");
         }
+        if let Some(events) = self.kept() {
+            file.push_str(&record::lines(events));
+        }
         let _ = writeln!(file, "sum {}", sum(&file));
         file
     }
     /// The members of an object of JSON.
     fn json(&self, path: &Path) -> String {
         format!(
-            "\"status\":{},\"deadlock\":{},\"deviations\":{},\"before\":{},\"outside\":{},\"file\":{},\"output\":{}",
+            "\"status\":{},\"deadlock\":{},\"deviations\":{},\"before\":{},\"outside\":{},\"recorded\":{},\"file\":{},\"output\":{}",
             self.run.status,
             self.run.deadlock,
             self.failed.schedule.len(),
             self.failed.before,
             json_list(&self.run.outside.told()),
+            json_list(&record::told(self.kept().unwrap_or_default()).0),
             json_text(&path.display().to_string()),
             json_text(&self.output)
         )
@@ -258,6 +312,7 @@ impl Failure {
             }
         }
         text.push_str(&account(s, &run.outside));
+        text.push_str(&self.recorded());
         if run.status != failed.run.status && failed.run.status >= 0 {
             text.push_str(
                 "The schedule that was cut down ends otherwise than the one that was found.\n",
@@ -344,7 +399,9 @@ pub struct Recorded {
 }
 
 /// The first line of a file of a schedule.
-const HEAD: &str = "purlin schedule 2";
+const HEAD: &str = "purlin schedule 3";
+/// The same, of files that have nothing of what came from outside.
+const OLD_HEAD: &str = "purlin schedule 2";
 
 /// A sum of a text: a file that was cut off or changed is told from one that is whole.
 pub(super) fn sum(text: &str) -> u64 {
@@ -372,9 +429,11 @@ pub fn read(text: &str) -> Option<Recorded> {
         return None;
     }
     let mut lines = text.lines();
-    if lines.next()? != HEAD {
-        return None;
-    }
+    let outside = match lines.next()? {
+        HEAD => Some(Recording::default()),
+        OLD_HEAD => None,
+        _ => return None,
+    };
     let mut paths = "";
     let mut r = Recorded {
         replay: Replay {
@@ -384,6 +443,7 @@ pub fn read(text: &str) -> Option<Recorded> {
             given: Given::default(),
             did: Vec::new(),
             steps: false,
+            outside,
         },
         started: 0,
         release: 0,
@@ -394,6 +454,8 @@ pub fn read(text: &str) -> Option<Recorded> {
     for l in lines {
         let (key, rest) = l.split_once(' ').unwrap_or((l, ""));
         match key {
+            // Files of before.
+            "seconds" => {}
             "release" => r.release = rest.parse().ok()?,
             "started" => r.started = rest.parse().ok()?,
             "status" => r.replay.status = rest.parse().ok()?,
@@ -404,6 +466,7 @@ pub fn read(text: &str) -> Option<Recorded> {
             "line" => r.story.push(rest.split('\t').map(str::to_owned).collect()),
             "paths" => paths = rest,
             "steps" => r.replay.did = steps_of(paths, rest)?,
+            "atoms" | "path" | "outside" => r.replay.outside.as_mut()?.takes(key, rest)?,
             _ => r.replay.given.takes(key, rest)?,
         }
     }

@@ -241,7 +241,7 @@ impl Env for Names<'_> {
         let found = native(m, f, i.arity);
         let native = found
             .filter(|(_, b)| matches!(b.kind, Kind::Guard | Kind::Plain))
-            .map(|(_, b)| b.call as usize as u64);
+            .map(|(_, b)| b.entry() as usize as u64);
         Callee {
             export: e as *const _ as u64,
             built_in: found.is_some(),

@@ -249,7 +249,7 @@ pub fn with_versions<R>(name: Term, f: impl FnOnce(&Versions) -> R) -> R {
 }
 
 /// Whether a version of the module was loaded before, current or not.
-pub(super) fn was_loaded(name: Term) -> bool {
+pub(crate) fn was_loaded(name: Term) -> bool {
     let m = table().read();
     m.contains_key(&name.atom_index())
 }

@@ -9,3 +9,4 @@ pub mod filename;
 pub mod osenv;
 pub mod posix;
 pub mod single;
+pub mod tape;

@@ -14,6 +14,7 @@
 //! twice is duplicated: both registrations get their reports.
 
 use crate::msacc::{self, State};
+use crate::os::tape;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use purlin_native::hashing::Hashing;
 use smallvec::SmallVec;
@@ -304,7 +305,11 @@ pub(crate) fn tell(found: Found) {
 /// Tells of what is ready, on this thread, which is the only one; waits for something for so many milliseconds at most (-1: until
 /// there is something). Whether there was anything.
 pub(crate) fn look(timeout_ms: i32) -> bool {
+    if tape::plays() {
+        return look_at_tape(timeout_ms < 0);
+    }
     let Some(Ok(s)) = SERVICE.get() else {
+        tape::looked([].into_iter());
         if timeout_ms != 0 {
             std::thread::sleep(std::time::Duration::from_millis(
                 timeout_ms.unsigned_abs().into(),
@@ -324,8 +329,24 @@ pub(crate) fn look(timeout_ms: i32) -> bool {
     }
     // In an order that does not depend on a table of hashes.
     ready.sort_unstable_by_key(|r| r.0);
+    tape::looked(
+        ready
+            .iter()
+            .map(|&(id, (r, w, e))| (id, u8::from(r) | u8::from(w) << 1 | u8::from(e) << 2)),
+    );
     for &(id, what) in &ready {
         report(s, id, what);
+    }
+    !ready.is_empty()
+}
+
+/// As [`look`]: what was ready when that was recorded.
+fn look_at_tape(for_ever: bool) -> bool {
+    let ready = tape::look(for_ever);
+    if let Some(Ok(s)) = SERVICE.get() {
+        for &(id, bits) in &ready {
+            report(s, id, (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0));
+        }
     }
     !ready.is_empty()
 }

@@ -265,18 +265,21 @@ fn write_page(r: &Recorded, html: &Path) -> Result<(), Failure> {
 
 /// `purlin replay FILE`
 pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
-    let (steps, args) = match args {
-        [first, rest @ ..] if first == "--steps" => (true, rest),
-        args => (false, args),
-    };
-    let [file] = args else {
-        return Err(wrong("replay needs a file: purlin replay [--steps] FILE"));
+    let (options, args): (Vec<&OsString>, Vec<&OsString>) =
+        args.iter().partition(|a| *a == "--steps" || *a == "--live");
+    let has = |name: &str| options.iter().any(|o| *o == name);
+    let [file] = args[..] else {
+        return Err(wrong(
+            "replay needs a file: purlin replay [--steps] [--live] FILE",
+        ));
     };
     let recorded = read(file)?;
     let file = absolute(Path::new(file))?;
     let mut request = format!("replay {}\n", file.display());
-    if steps {
-        request.push_str("steps\n");
+    for (option, line) in [("--steps", "steps\n"), ("--live", "live\n")] {
+        if has(option) {
+            request.push_str(line);
+        }
     }
     let words: Vec<OsString> = recorded.command.iter().map(OsString::from).collect();
     start(context, request, &words, recorded.folder)
@@ -329,6 +332,10 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
         }
     );
     text.push_str(&purlin_runtime::schedules::told(&r.story));
+    let recorded = r.replay.outside.map_or(Vec::new(), |o| o.told());
+    if !recorded.is_empty() {
+        let _ = writeln!(text, "\nRecorded: {}.", recorded.join(", "));
+    }
     print(&text)
 }
 

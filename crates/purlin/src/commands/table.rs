@@ -278,7 +278,7 @@ pub static COMMANDS: &[CommandRow] = &[
             option(
                 "--strict",
                 "",
-                "status 5 if the seed does not decide all that the program does",
+                "status 5 if something is neither decided by the seed nor recorded",
             ),
         ],
         run: schedules::run,
@@ -289,11 +289,18 @@ pub static COMMANDS: &[CommandRow] = &[
         doc: "repeat a run that failed, exactly",
         stock: false,
         takes: Takes::Files(&["psch"]),
-        options: &[option(
-            "--steps",
-            "",
-            "all operations of the run, on standard error",
-        )],
+        options: &[
+            option(
+                "--steps",
+                "",
+                "all operations of the run, on standard error",
+            ),
+            option(
+                "--live",
+                "",
+                "what comes from outside comes as it comes, not as recorded",
+            ),
+        ],
         run: schedules::replay,
     },
     CommandRow {

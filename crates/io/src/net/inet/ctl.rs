@@ -5,6 +5,7 @@ use super::sock::{Sock, state};
 use super::{Answer, Args, BAD_PORT, EINVAL, interfaces, req};
 use crate::os::{sock as sys, unit};
 use crate::port::Base;
+use purlin_kernel::os::tape::{self, Asked, Verb};
 use std::ffi::{CStr, CString};
 use std::ptr;
 
@@ -196,11 +197,19 @@ fn subscribe(s: &mut Sock, base: &Base, wanted: &[u8], queued: usize) -> Answer 
 }
 
 fn host_name() -> Answer {
-    let mut b = [0u8; 256];
-    // SAFETY: as many bytes as the array has.
-    unit(unsafe { libc::gethostname(b.as_mut_ptr().cast(), b.len()) })?;
-    let n = b.iter().position(|&c| c == 0).unwrap_or(b.len());
-    Ok(b[..n].to_vec())
+    let name = tape::call(
+        Verb::Host,
+        None,
+        || Asked::text("name"),
+        || {
+            let mut b = [0u8; 256];
+            // SAFETY: as many bytes as the array has.
+            unit(unsafe { libc::gethostname(b.as_mut_ptr().cast(), b.len()) })?;
+            let n = b.iter().position(|&c| c == 0).unwrap_or(b.len());
+            Ok(b[..n].to_vec())
+        },
+    )?;
+    Ok(name)
 }
 
 /// The answer of one of the reentrant look-ups of services.

@@ -2,6 +2,7 @@
 
 use super::{Answer, Args, EINVAL, Error, addr};
 use crate::os::interfaces::Interfaces;
+use purlin_kernel::os::tape::{self, Asked, Verb};
 use std::ffi::CStr;
 use std::os::fd::RawFd;
 
@@ -21,20 +22,24 @@ const HWADDR_BYTES: usize = 6;
 
 /// The names of interfaces that have an IPv4 address, as often as they have one.
 pub fn names() -> Answer {
-    let all = Interfaces::list()?;
-    let mut out = Vec::new();
-    // SAFETY: entries of the list, with what is in it.
-    unsafe {
-        for i in all.iter() {
-            if i.ifa_addr
-                .as_ref()
-                .is_some_and(|a| a.sa_family as i32 == libc::AF_INET)
-            {
-                out.extend_from_slice(CStr::from_ptr(i.ifa_name).to_bytes_with_nul());
+    let asked = || Asked::text("interfaces");
+    let names = tape::call(Verb::Host, None, asked, || {
+        let all = Interfaces::list()?;
+        let mut out = Vec::new();
+        // SAFETY: entries of the list, with what is in it.
+        unsafe {
+            for i in all.iter() {
+                if i.ifa_addr
+                    .as_ref()
+                    .is_some_and(|a| a.sa_family as i32 == libc::AF_INET)
+                {
+                    out.extend_from_slice(CStr::from_ptr(i.ifa_name).to_bytes_with_nul());
+                }
             }
         }
-    }
-    Ok(out)
+        Ok(out)
+    })?;
+    Ok(names)
 }
 
 /// Takes the name off the front of a request: a question to the kernel about that interface.
@@ -51,8 +56,21 @@ fn question(args: &mut Args) -> Result<libc::ifreq, Error> {
 
 /// Asks the kernel, or tells it. False: it does not know, or does not want to.
 fn ioctl(fd: RawFd, op: u64, q: &mut libc::ifreq) -> bool {
+    let q: *mut libc::ifreq = q;
+    let room = size_of::<libc::ifreq>();
+    // SAFETY: the structure is lent, and has as many bytes.
+    let bytes = || unsafe { std::slice::from_raw_parts(q.cast::<u8>(), room) };
+    let asked = || Asked {
+        text: format!("interface, {op:x}"),
+        ..Asked::data(std::iter::once(bytes()))
+    };
     // SAFETY: the structure that these operations take.
-    unsafe { libc::ioctl(fd, op as _, q as *mut libc::ifreq) >= 0 }
+    let real = || match unsafe { libc::ioctl(fd, op as _, q) } {
+        n if n < 0 => Err(libc::EINVAL),
+        _ => Ok(room),
+    };
+    // SAFETY: as above; any bytes are an answer.
+    unsafe { tape::fills(Verb::Host, fd, asked, q.cast(), room, real) }.is_ok()
 }
 
 /// The values of the options asked for; those that the interface does not have are left out.

@@ -6,7 +6,7 @@ use super::state::{Sock, State, sock};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::os::sock as sys;
-use crate::posix::{errno_atom, last_errno};
+use crate::posix::errno_atom;
 use crate::prim_file;
 use purlin_term::{Alloc, Term, am, arith};
 use std::sync::Arc;
@@ -34,9 +34,9 @@ fn round(s: &mut State, file: i32, mut offset: i64, count: u64) -> Round {
             0 => CHUNK_BYTES,
             n => (n as usize).min(CHUNK_BYTES),
         };
-        // SAFETY: open descriptors, and an offset that is good for the call.
-        let r = unsafe { libc::sendfile(s.fd, file, &mut offset, chunk) };
-        let errno = if r < 0 { last_errno() } else { 0 };
+        let sent = sys::send_file(s.fd, file, &mut offset, chunk);
+        let errno = sent.err().unwrap_or(0);
+        let r = sent.map_or(-1, |n| n as isize);
         c.calls += 1;
         if r > 0 {
             let n = r as u64;
