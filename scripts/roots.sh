@@ -5,6 +5,7 @@
 # its erts are scripts that start the real ones under the tree's own dynamic linker and C library, so that
 # `target/roots/otp27/bin/erl` is that release's stock `erl` on any machine. `bin/elixir` is Elixir on it.
 # `aarch64` is the machine's own release for another processor, without scripts in place of executables: `make test-aarch64`.
+# `scripts/roots.sh unpack otp29 DIR PACKAGE ...` unpacks other packages of that release into DIR, for instance a server.
 # The mirror is the one that the machine's own apt is told of. Prints the roots that are there at the end, a line each; the
 # status is 1 if one of those asked for could not be had.
 set -u
@@ -47,31 +48,57 @@ mirror() {
   done | head -1
 }
 
-# fetch NAME SUITE: downloads and unpacks into $roots/NAME.new, and moves it into place when it is whole.
-fetch() {
-  name=$1 suite=$2
-  apt=$roots/apt/$name
-  own=$(dpkg --print-architecture)
-  case $name in aarch64) architecture=arm64 ;; *) architecture=$own ;; esac
-  mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/debs" || return 1
+# apt NAME COMMAND ...: a command of apt with that release's lists, and a status of its own: nothing is installed.
+apt() {
+  command=$2
+  apt=$roots/apt/$1
+  case $1 in aarch64) architecture=arm64 ;; *) architecture=$(dpkg --print-architecture) ;; esac
+  shift 2
+  "$command" -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" -o "Dir::State::lists=$apt/lists" \
+    -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none \
+    -o Acquire::Check-Valid-Until=false -o Acquire::Check-Date=false -o Acquire::Retries=2 "$@"
+}
+
+# lists NAME: what packages there are, anew.
+lists() {
+  apt=$roots/apt/$1
+  mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" || return 1
   : >"$apt/status"
   address=$(mirror)
   [ -n "$address" ] || { echo "no mirror of Debian in the machine's apt configuration" >&2; return 1; }
+  suite=$(suite_of "$1")
   {
     echo "deb $address $suite main"
     echo "deb-src $address $suite main"
   } >"$apt/sources.list"
-  set -- -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" -o "Dir::State::lists=$apt/lists" \
-    -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none \
-    -o Acquire::Check-Valid-Until=false -o Acquire::Check-Date=false -o Acquire::Retries=2
-  apt-get "$@" update -qq >&2 || return 1
+  apt "$1" apt-get update -qq >&2
+}
+
+# unpack NAME DIR PACKAGE ...
+unpack() {
+  name=$1
+  mkdir -p "$2" && into=$(cd "$2" && pwd) || return 1
+  shift 2
+  lists "$name" || return 1
+  debs=$(mktemp -d) || return 1
+  (cd "$debs" && apt "$name" apt-get download -qq "$@" >&2 && for deb in ./*.deb; do dpkg -x "$deb" "$into" || exit 1; done)
+  got=$?
+  rm -rf "$debs"
+  return $got
+}
+
+# fetch NAME: downloads and unpacks into $roots/NAME.new, and moves it into place when it is whole.
+fetch() {
+  name=$1
+  own=$(dpkg --print-architecture)
+  lists "$name" && mkdir -p "$apt/debs" || return 1
   have=""
   for p in $packages; do
-    apt-cache "$@" show "$p" 2>/dev/null | grep -q '^Package:' && have="$have $p" || echo "$name: no package $p" >&2
+    apt "$name" apt-cache show "$p" 2>/dev/null | grep -q '^Package:' && have="$have $p" || echo "$name: no package $p" >&2
   done
-  libraries=$(apt-get "$@" install -s -y --no-install-recommends $linked 2>/dev/null |
+  libraries=$(apt "$name" apt-get install -s -y --no-install-recommends $linked 2>/dev/null |
     awk '$1 == "Inst" && $2 ~ /^lib|^zlib/ { print $2 }')
-  (cd "$apt/debs" && rm -f ./*.deb && apt-get "$@" download -qq $have $libraries >&2) || return 1
+  (cd "$apt/debs" && rm -f ./*.deb && apt "$name" apt-get download -qq $have $libraries >&2) || return 1
   tree=$roots/$name.new
   rm -rf "$tree" && mkdir -p "$tree/bin" || return 1
   # Debian 13 and later have /lib and /lib64 as links into /usr; packages of before are unpacked through them.
@@ -90,8 +117,8 @@ fetch() {
   rm -rf "${roots:?}/$name" && mv "$tree" "$roots/$name" && rm -rf "$apt/debs"
 }
 
-# wrap TREE: each executable of erts becomes a script that starts the real one, which lies beside it in real/, under the
-# tree's own linker. What those start in turn is found by the same scripts; other programs stay those of the machine.
+# wrap TREE: each executable of erts, and each program of a library (`memsup`), becomes a script that starts the real one, which lies
+# in real/ of erts, under the tree's own linker. What those start in turn is found by the same scripts; other programs stay those of the machine.
 wrap() {
   tree=$1
   erts=$(ls -d "$tree"/usr/lib/erlang/erts-*/bin 2>/dev/null | head -1)
@@ -101,7 +128,7 @@ wrap() {
   [ -n "$linker" ] && [ -n "$machine" ] || { echo "no C library in $tree" >&2; return 1; }
   # By way of links the file may be reached from two places, both of erts: only the real one becomes a script.
   mkdir -p "$erts/real"
-  for program in "$erts"/* "$tree"/usr/lib/erlang/bin/*; do
+  for program in "$erts"/* "$tree"/usr/lib/erlang/bin/* "$tree"/usr/lib/erlang/lib/*/priv/bin/*; do
     [ -f "$program" ] && [ ! -L "$program" ] && [ "$(head -c 4 "$program" | tail -c 3)" = ELF ] || continue
     base=$(basename "$program")
     mv "$program" "$erts/real/$base" || return 1
@@ -136,10 +163,16 @@ ENTRY
   chmod 755 "$tree"/bin/elixir "$tree"/bin/elixirc "$tree"/bin/iex "$tree"/bin/mix
 }
 
+if [ "${1:-}" = unpack ]; then
+  [ $# -ge 4 ] && suite_of "$2" >/dev/null || { echo "usage: $0 unpack otp27|otp29|aarch64 DIR PACKAGE ..." >&2; exit 2; }
+  shift
+  unpack "$@"
+  exit
+fi
 status=0
 for name in ${*:-otp27 otp29}; do
-  suite=$(suite_of "$name") || { echo "unknown root: $name (otp27 otp29 aarch64)" >&2; exit 2; }
-  [ -d "$roots/$name/usr/lib/erlang" ] || fetch "$name" "$suite" || { echo "$name cannot be fetched" >&2; status=1; continue; }
+  suite_of "$name" >/dev/null || { echo "unknown root: $name (otp27 otp29 aarch64)" >&2; exit 2; }
+  [ -d "$roots/$name/usr/lib/erlang" ] || fetch "$name" || { echo "$name cannot be fetched" >&2; status=1; continue; }
   echo "$roots/$name"
 done
 exit $status

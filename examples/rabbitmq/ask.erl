@@ -10,8 +10,8 @@ main([Port]) ->
     io:format("2000 messages: ~p~n", [through_queue(Ch, 2000)]),
     io:format("topics: ~p~n", [topics(Ch)]),
     process_flag(trap_exit, true),
-    Missing = (catch amqp_channel:call(Ch, #'queue.declare'{queue = <<"missing">>, passive = true})),
-    io:format("missing: ~p~n", [element(1, element(2, Missing))]),
+    Missing = try amqp_channel:call(Ch, #'queue.declare'{queue = <<"missing">>, passive = true}) catch exit:{Why, _} -> Why end,
+    io:format("missing: ~p~n", [Missing]),
     amqp_connection:close(C),
     halt(0).
 
