@@ -279,17 +279,14 @@ fn escripts_and_elixir() {
     );
 }
 
-/// A release with configuration that is read at its start, files in `priv`, and a supervisor.
+/// A release with configuration that is read at its start, files in `priv`, and a supervisor; then made without the emulator, which leaves
+/// the applications of OTP to the installation.
 #[test]
 fn a_mix_project() {
     if !is_there("elixir") {
         return;
     }
     let scratch = Scratch::new("mix");
-    scratch.file(
-        "p/mix.exs",
-        "defmodule P.MixProject do\n  use Mix.Project\n  def project, do: [app: :p, version: \"1.2.3\", elixir: \"~> 1.14\"]\n  def application, do: [mod: {P, []}, extra_applications: [:logger]]\nend\n",
-    );
     scratch.file(
         "p/lib/p.ex",
         "defmodule P do\n  use Application\n  def start(_, _) do\n    IO.puts([File.read!(Application.app_dir(:p, \"priv/words\")), Application.get_env(:p, :told)])\n    spawn(fn -> Process.sleep(1000); System.stop(4) end)\n    Supervisor.start_link([], strategy: :one_for_one)\n  end\nend\n",
@@ -300,19 +297,27 @@ fn a_mix_project() {
         "p/config/runtime.exs",
         "import Config\nconfig :p, told: System.get_env(\"TOLD\", \"nothing\")\n",
     );
-    let output = scratch.build(&["p", "-o", "p_built"]);
-    assert!(output.status.success(), "{output:?}");
     let built = scratch.0.join("p_built");
-    let output = Command::new(&built)
-        .env_clear()
-        .env("TOLD", "something")
-        .current_dir("/proc")
-        .output()
-        .expect("starts");
-    assert_eq!(
-        essence(&output),
-        (Some(4), "words something\n".into(), String::new())
-    );
+    for more in ["", ", releases: [p: [include_erts: false]]"] {
+        let project = format!(
+            "defmodule P.MixProject do\n  use Mix.Project\n  def project, do: [app: :p, version: \"1.2.3\", elixir: \"~> 1.14\"{more}]\n  def application, do: [mod: {{P, []}}, extra_applications: [:logger]]\nend\n"
+        );
+        scratch.file("p/mix.exs", &project);
+        let output = scratch.build(&["p", "-o", "p_built"]);
+        assert!(output.status.success(), "{output:?}");
+        let output = Command::new(&built)
+            .env_clear()
+            .env("TOLD", "something")
+            .current_dir("/proc")
+            .output()
+            .expect("starts");
+        assert_eq!(
+            essence(&output),
+            (Some(4), "words something\n".into(), String::new()),
+            "{more}"
+        );
+        fs::remove_dir_all(scratch.0.join("p/_build")).expect("is removed");
+    }
     assert!(
         run(&built, &["--purlin-version"])
             .1

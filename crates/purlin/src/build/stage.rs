@@ -319,13 +319,70 @@ fn preloaded(otp: &OtpInstall, files: &mut Vec<Content>) -> Result<(), Failure> 
         bytes.starts_with(b"\x7fELF").then_some(bytes)
     };
     let bytes = of(otp.clone()).or_else(|| of(find_otp::installed()?));
-    if let Some(bytes) = bytes {
-        files.push(Content {
-            name: format!("erts-{}/bin/{RESOLVER}", otp.erts_version),
-            bytes,
-            is_program: true,
-        });
+    // OTP ends a node whose looker-up of names can't be started.
+    let bytes = bytes.ok_or_else(|| {
+        let from = otp.bindir.join(RESOLVER);
+        Failure::new(
+            NO_INPUT,
+            format!("purlin: {} is no program that can lie in an executable, and the OTP on PATH has no other", shown(&from)),
+        )
+    })?;
+    files.push(Content {
+        name: format!("erts-{}/bin/{RESOLVER}", otp.erts_version),
+        bytes,
+        is_program: true,
+    });
+    Ok(())
+}
+
+/// The applications with their versions that the text of a `.rel` file names, in its order: pairs of an atom and a text, behind that of
+/// erts.
+fn applications(rel: &str) -> Vec<(String, String)> {
+    let lines = rel.lines().filter(|l| !l.trim_start().starts_with('%'));
+    let text: String = lines.flat_map(|l| [l, "\n"]).collect();
+    let behind = text.split_once("erts").map_or("", |(_, behind)| behind);
+    let one = |part: &str| {
+        let (name, rest) = part.split_once(',')?;
+        let name = name.trim().trim_matches('\'');
+        let version = rest.trim_start().strip_prefix('"')?.split_once('"')?.0;
+        let plain = |t: &str| {
+            let sign = |c: char| c.is_ascii_alphanumeric() || "_@.+-".contains(c);
+            !t.is_empty() && !t.starts_with('.') && t.chars().all(sign)
+        };
+        (plain(name) && plain(version)).then(|| (name.to_string(), version.to_string()))
+    };
+    behind.split('{').filter_map(one).collect()
+}
+
+/// What a release that was made without its emulator leaves to the installation: applications that its own file names.
+fn left_out(
+    otp: &OtpInstall,
+    dir: &Path,
+    rel: &str,
+    files: &mut Vec<Content>,
+) -> Result<(), Failure> {
+    let mut there = Vec::new();
+    for (name, version) in applications(rel) {
+        let below = format!("lib/{name}-{version}/");
+        if files.iter().any(|f| f.name.starts_with(&below)) {
+            continue;
+        }
+        let from = otp.root.join(&below);
+        if !from.is_dir() {
+            let what =
+                format!("it needs {name}-{version}, which neither it nor the OTP to use has");
+            return Err(Failure::new(
+                NO_INPUT,
+                format!("purlin: {}: {what}", shown(dir)),
+            ));
+        }
+        for part in ["ebin", "priv"] {
+            if from.join(part).is_dir() {
+                collect(&from.join(part), &format!("{below}{part}/"), &mut there, 0)?;
+            }
+        }
     }
+    files.append(&mut there);
     Ok(())
 }
 
@@ -403,6 +460,9 @@ fn release(context: &Context, dir: &Path) -> Result<(Manifest, Vec<Content>), Fa
         variable("RELEASE_SYS_CONFIG", &format!("{ROOT}/{at}/sys")),
         variable("RELEASE_ROOT_DIR", ROOT),
     ];
+    if let Ok(rel) = fs::read_to_string(dir.join(&at).join(format!("{name}.rel"))) {
+        left_out(&otp, dir, &rel, &mut files)?;
+    }
     tell_of_libraries(&files);
     let manifest = Manifest {
         name,
@@ -495,6 +555,17 @@ pub fn no_option(option: &OsString) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn applications_of_a_release() {
+        let text = "%% {x,\"1\"}\n{release,{\"p\",\"1.2\"},{erts,\"17.1\"},\n [{kernel,\"11.0.4\",permanent},\n  {'my app',\"1\"},{'p_1',\"0.1.0-dev+a\",\n load},{q,\"../..\"}]}.\n";
+        let expected = [("kernel", "11.0.4"), ("p_1", "0.1.0-dev+a")];
+        let all = applications(text);
+        assert!(
+            all.iter().map(|(n, v)| (&**n, &**v)).eq(expected),
+            "{all:?}"
+        );
+    }
 
     #[test]
     fn words_of_flags() {
