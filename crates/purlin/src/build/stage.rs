@@ -316,7 +316,7 @@ fn preloaded(otp: &OtpInstall, files: &mut Vec<Content>) -> Result<(), Failure> 
     // A script couldn't be started from memory, as that of a tree with a C library of its own. All releases ask the program the same way.
     let of = |otp: OtpInstall| {
         let bytes = fs::read(otp.bindir.join(RESOLVER)).ok()?;
-        bytes.starts_with(b"\x7fELF").then_some(bytes)
+        (!bytes.starts_with(b"#!")).then_some(bytes)
     };
     let bytes = of(otp.clone()).or_else(|| of(find_otp::installed()?));
     // OTP ends a node whose looker-up of names can't be started.
