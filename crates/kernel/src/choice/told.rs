@@ -6,6 +6,7 @@ use super::outside::Account;
 use super::plan::Schedule;
 use super::record::{self, Recording};
 use super::{Deviation, Kind, Run, folder, report};
+use crate::os::tape;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::io::Write as _;
@@ -405,8 +406,7 @@ const OLD_HEAD: &str = "purlin schedule 2";
 
 /// A sum of a text: a file that was cut off or changed is told from one that is whole.
 pub(super) fn sum(text: &str) -> u64 {
-    let byte = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3);
-    text.bytes().fold(0xCBF2_9CE4_8422_2325, byte)
+    tape::sum(text.as_bytes())
 }
 
 /// A deviation as a file has it.
