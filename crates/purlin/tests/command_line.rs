@@ -626,9 +626,9 @@ fn otps_launchers_start_purlin() {
         bin.display(),
         std::env::var("PATH").expect("is text")
     );
-    // Printed by whatever emulator the tool runs on, before the tool itself begins; `ct_run` may have its shell's banner before it.
-    let flags =
-        "-eval io:put_chars(atom_to_list(erlang:function_exported(purlin,sharing,0))),halt().";
+    // Printed by whatever emulator the tool runs on, before the tool itself begins. `ct_run` has a shell, which ends the
+    // emulator at the end of its input, whenever that comes: it gets none.
+    let flags = "-noinput -eval io:put_chars(atom_to_list(erlang:function_exported(purlin,sharing,0))),halt().";
     let env = [("ERL_AFLAGS", flags), ("PATH", path.as_str())];
     scratch.file("x.erl", "#!/usr/bin/env escript\nmain(_) -> ok.\n");
     let mut tried = 0;
