@@ -75,7 +75,7 @@ pub enum Subtag {
     RefcBin = 0x8,
     HeapBin = 0x9,
     SubBin = 0xA,
-    /// Not used by any object.
+    /// Of no object: a mark of the collector, which is gone when it is done.
     UnusedB = 0xB,
     ExtPid = 0xC,
     ExtPort = 0xD,

@@ -102,7 +102,7 @@ unsafe fn make(h: &mut Heap, r: &mut Rng, pool: &[Term], e: &FunEntry, owned: &A
         0 => NIL,
         n => pool[r.next(n)],
     };
-    match r.next(14) {
+    match r.next(15) {
         0..=3 => {
             let (a, b) = (pick(r), pick(r));
             h.cons(a, b)
@@ -156,6 +156,17 @@ unsafe fn make(h: &mut Heap, r: &mut Rng, pool: &[Term], e: &FunEntry, owned: &A
         12 => {
             let m = MagicRef::new([1, 2, r.next(1000) as u32], Box::new(owned.clone()));
             h.magic_ref(m)
+        }
+        // A list of immediates in front of something, at times with something else among them.
+        13 => {
+            let (n, other) = (r.next(20), r.next(40));
+            (0..n).fold(pick(r), |t, i| match i == other {
+                true => {
+                    let x = pick(r);
+                    h.cons(x, t)
+                }
+                false => h.cons(Term::small(i as i64), t),
+            })
         }
         _ => {
             let t = pick(r);

@@ -41,7 +41,7 @@ use crate::off_heap::{OffHeap, sweep};
 use crate::prefetch::prefetch;
 use crate::stress::{poison, stress};
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_IMMED, TAG_LIST, Term};
-use crate::word::{header_arity, header_subtag};
+use crate::word::{header, header_arity, header_subtag};
 use std::collections::HashMap;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -124,6 +124,7 @@ pub(super) unsafe fn pass(
         old_top: heap.old_htop,
         old_end: heap.old_hend,
         runs: None,
+        passed: Vec::new(),
     };
     if kind == Kind::Minor
         && let Some(r) = runs.as_mut().filter(|r| r.free_words() > 0)
@@ -255,6 +256,9 @@ pub(super) unsafe fn pass(
     moved
 }
 
+/// Cells of fewer words than this are scanned as any others.
+const LEAST_PASSED_WORDS: usize = 8;
+
 /// The state of one copy. Areas are (start, length) or (start, end) in bytes.
 struct Mover<'a> {
     young: usize,
@@ -277,6 +281,15 @@ struct Mover<'a> {
     old_top: *mut Term,
     old_end: *mut Term,
     runs: Option<Filling<'a>>,
+    passed: Vec<Passed>,
+}
+
+/// Cells among the copies that the scan passes by: see [`Mover::copy_run`].
+struct Passed {
+    /// The head of the first of them, in whose place a mark lies.
+    head: Term,
+    /// The next word that is to be scanned.
+    to: *mut Term,
 }
 
 /// Free runs of the old generation that a collection fills: see [`super::steps`].
@@ -624,6 +637,8 @@ impl<'a> Mover<'a> {
         let w = (*p).raw();
         match w & 3 {
             TAG_IMMED => p.add(1),
+            // The most frequent by far.
+            TAG_HEADER if header_subtag(w) == Subtag::Tuple => p.add(1),
             TAG_HEADER => self.scan_header(p, w),
             TAG_LIST => self.scan_list(p),
             _ => {
@@ -664,12 +679,77 @@ impl<'a> Mover<'a> {
             p.add(1).write(c);
             *slot = c;
             // The next cell goes right behind this one, and its head needs no look: go on with its tail at once.
-            if q != slot.add(1) || !h.is_immed() || !tl.is_list_ptr() {
+            if !h.is_immed() || !tl.is_list_ptr() {
+                return slot.add(1);
+            }
+            if q != slot.add(1) {
+                self.copy_run(q, tl);
                 return slot.add(1);
             }
             slot = q.add(1);
             t = tl;
         }
+    }
+
+    /// Copies what follows the cell at `first`, which has the tail `t`, as long as the cells go right behind it and have nothing but
+    /// immediates in them: a string, or a list of numbers or of atoms. Such a list lies in one piece then, and isn't looked at twice:
+    /// a mark in the place of its first head leads the scan past it.
+    ///
+    /// # Safety
+    /// As for [`Mover::scan_list`]; the cell was just copied, and its head is an immediate.
+    #[inline(never)]
+    unsafe fn copy_run(&mut self, first: *mut Term, mut t: Term) {
+        let mut slot = first.add(1);
+        loop {
+            let p = t.ptr();
+            let a = p as usize;
+            if !self.mine(a) {
+                break;
+            }
+            let (h, tl) = (*p, *p.add(1));
+            // Moved already: a header's mark of a cell.
+            if h == Term::NON_VALUE {
+                break;
+            }
+            let q = self.take(a, 2);
+            q.write(h);
+            q.add(1).write(tl);
+            let c = Term::cons_at(q);
+            p.write(Term::NON_VALUE);
+            p.add(1).write(c);
+            *slot = c;
+            // In the other generation, or in another run of it.
+            if q != slot.add(1) {
+                slot = slot.add(1);
+                break;
+            }
+            if !h.is_immed() {
+                slot = q;
+                break;
+            }
+            slot = q.add(1);
+            if !tl.is_list_ptr() {
+                break;
+            }
+            t = tl;
+        }
+        if words_between(first, slot) >= LEAST_PASSED_WORDS {
+            let mark = header(Subtag::UnusedB, self.passed.len());
+            let head = *first;
+            self.passed.push(Passed { head, to: slot });
+            first.write(Term::from_raw(mark));
+        }
+    }
+
+    /// Puts back the head in whose place mark `i` lies, at `p`. Gives the next word to look at.
+    ///
+    /// # Safety
+    /// As for [`Mover::scan_header`].
+    #[inline(never)]
+    unsafe fn pass_by(&mut self, p: *mut Term, i: usize) -> *mut Term {
+        let passed = &self.passed[i];
+        p.write(passed.head);
+        passed.to
     }
 
     /// Steps over the words of an object that are no terms, as `layout` draws them. The terms behind them are scanned as any words.
@@ -699,6 +779,7 @@ impl<'a> Mover<'a> {
                 (p.add(2) as *mut u64).write(base);
                 p.add(1 + header_arity(w))
             }
+            Subtag::UnusedB => self.pass_by(p, header_arity(w)),
             // Numbers, floats, bytes, references, external terms: nothing in them is a term of this heap.
             _ => p.add(1 + header_arity(w)),
         }
