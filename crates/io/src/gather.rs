@@ -8,7 +8,7 @@
 
 use crate::accounts;
 use purlin_term::frag::OwnedTerm;
-use purlin_term::iolist::{BadIoList, IoSlice, IoVec, IoWalk};
+use purlin_term::iolist::{BadIoList, IoSlice, IoVec, IoWalk, Plain, Stop, append};
 pub use purlin_term::iolist::{
     MAX_PARTS, SMALL_LIMIT, batch_bytes, max_parts, scratch_bytes, set_max_parts,
     set_scratch_bytes, set_small_limit, small_limit,
@@ -156,35 +156,47 @@ impl Gather {
     ) -> Result<bool, BadIoList> {
         self.room.clear();
         (self.at, self.skip, self.bytes) = (0, 0, 0);
-        let small = small_limit();
+        let small = small_limit().max(1);
         let max_parts = max_parts.max(2) - 1;
         while self.room.parts.len() < max_parts && self.room.scratch.len() < max_scratch {
             if let Some(h) = self.held.take() {
                 self.shift(h, max_scratch);
                 continue;
             }
-            // What pages are made of for the most part.
-            if let Some((term, s)) = self.walk.next_binary() {
-                self.add(term, s, small);
-                continue;
-            }
-            if self.merge_bytes(max_scratch) {
-                continue;
-            }
-            let term = self.walk.next_item()?;
-            if let Some(n) = term.as_small() {
-                self.merge(&[n as u8]);
-                continue;
-            }
-            if term.is_nil() {
-                self.ended = true;
-                break;
-            }
-            let bits = term.as_bits().filter(|b| b.bit_len & 7 == 0);
-            let bits = bits.ok_or(BadIoList)?;
-            match bits.as_bytes() {
-                Some(s) => self.add(term, s, small),
-                None => self.held = Some(Held { term, done: 0 }),
+            let room = &mut self.room;
+            // Where what is merged and belongs to no part yet begins.
+            let mut merged = room.scratch.len();
+            let mut large = 0;
+            let stop = self.walk.each(|p| {
+                match p {
+                    Plain::Byte(b) => room.scratch.push(b),
+                    Plain::Binary(term, s) if s.len() >= small => {
+                        room.close(&mut merged, &mut self.bytes);
+                        large += s.len();
+                        room.parts.push(libc::iovec {
+                            iov_base: s.as_ptr() as *mut libc::c_void,
+                            iov_len: s.len(),
+                        });
+                        room.terms.push(term);
+                    }
+                    Plain::Binary(_, s) => append(&mut room.scratch, s),
+                }
+                room.parts.len() < max_parts && room.scratch.len() < max_scratch
+            })?;
+            self.room.close(&mut merged, &mut self.bytes);
+            self.bytes += large;
+            match stop {
+                Stop::Told => {}
+                Stop::End => {
+                    self.ended = true;
+                    break;
+                }
+                Stop::At(term) => {
+                    term.as_bits()
+                        .filter(|b| b.bit_len & 7 == 0)
+                        .ok_or(BadIoList)?;
+                    self.held = Some(Held { term, done: 0 });
+                }
             }
         }
         self.room.seal();
@@ -200,40 +212,10 @@ impl Gather {
         // The list may have ended with what filled the batch.
         self.ended || (self.held.is_none() && self.walk.at_end())
     }
-    /// Adds the bytes of a binary.
-    #[inline]
-    fn add(&mut self, term: Term, s: &[u8], small: usize) {
-        if s.len() >= small.max(1) {
-            self.bytes += s.len();
-            self.room.parts.push(libc::iovec {
-                iov_base: s.as_ptr() as *mut libc::c_void,
-                iov_len: s.len(),
-            });
-            self.room.terms.push(term);
-        } else if !s.is_empty() {
-            self.merge(s);
-        }
-    }
     #[inline]
     fn merge(&mut self, s: &[u8]) {
         self.bytes += s.len();
         self.room.merge(s);
-    }
-    /// Merges the bytes that come next, as far as there is room. Whether there were any.
-    #[inline]
-    fn merge_bytes(&mut self, max_scratch: usize) -> bool {
-        let at = self.room.scratch.len();
-        while self.room.scratch.len() < max_scratch
-            && let Some(b) = self.walk.next_byte()
-        {
-            self.room.scratch.push(b);
-        }
-        let n = self.room.scratch.len() - at;
-        if n > 0 {
-            self.bytes += n;
-            self.room.merged_at(at, n);
-        }
-        n > 0
     }
     /// Merges what there is room for of a bitstring that isn't aligned.
     fn shift(&mut self, mut h: Held, max_scratch: usize) {
@@ -340,6 +322,16 @@ impl Room {
         let at = self.scratch.len();
         self.scratch.extend_from_slice(s);
         self.merged_at(at, s.len());
+    }
+    /// The bytes from `from` on are merged, if there are any: they count among `bytes`, and what is merged next begins behind them.
+    #[inline]
+    fn close(&mut self, from: &mut usize, bytes: &mut usize) {
+        let n = self.scratch.len() - *from;
+        if n > 0 {
+            self.merged_at(*from, n);
+            *bytes += n;
+            *from += n;
+        }
     }
     /// The `n` bytes from `at` on, which end the scratch block, are merged.
     #[inline]

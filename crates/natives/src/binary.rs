@@ -37,7 +37,52 @@ enum Pattern<'a> {
     One(memmem::Finder<'a>),
     /// For so little that to prepare a search costs more than the search.
     Plain(Cow<'a, [u8]>),
+    /// Several, as [`Pattern::Plain`]: an automaton takes some microseconds to make.
+    Few(Few<'a>),
     Many(AhoCorasick),
+}
+
+/// A few short words.
+struct Few<'a> {
+    words: Vec<Cow<'a, [u8]>>,
+    /// The bytes that they begin with, each once.
+    first: Vec<u8>,
+}
+
+/// Words, bytes of each, and bytes to be searched, up to which several words are [`Few`].
+const FEW_WORDS: usize = 8;
+const FEW_BYTES: usize = 16;
+const FEW_BELOW_BYTES: usize = 4096;
+
+impl<'a> Few<'a> {
+    fn new(words: Vec<Cow<'a, [u8]>>) -> Few<'a> {
+        let mut first: Vec<u8> = words.iter().filter_map(|w| w.first().copied()).collect();
+        first.sort_unstable();
+        first.dedup();
+        Few { words, first }
+    }
+    /// The first place in `hay` where a word may begin.
+    fn start(&self, hay: &[u8]) -> Option<usize> {
+        match *self.first {
+            [a] => memchr::memchr(a, hay),
+            [a, b] => memchr::memchr2(a, b, hay),
+            [a, b, c] => memchr::memchr3(a, b, c, hay),
+            _ => hay.iter().position(|b| self.first.contains(b)),
+        }
+    }
+    /// As [`Pattern::find`].
+    fn find(&self, hay: &[u8], from: usize) -> Option<(usize, usize)> {
+        let mut at = from;
+        loop {
+            at += self.start(hay.get(at..)?)?;
+            let here = &hay[at..];
+            let found = self.words.iter().filter(|w| here.starts_with(w));
+            if let Some(n) = found.map(|w| w.len()).max() {
+                return Some((at, n));
+            }
+            at += 1;
+        }
+    }
 }
 
 /// Bytes to be searched below which nothing is prepared.
@@ -56,6 +101,10 @@ impl<'a> Pattern<'a> {
         match self {
             Pattern::One(f) => Pattern::One(f.into_owned()),
             Pattern::Plain(w) => Pattern::Plain(Cow::Owned(w.into_owned())),
+            Pattern::Few(f) => Pattern::Few(Few {
+                words: f.words.into_iter().map(|w| w.into_owned().into()).collect(),
+                first: f.first,
+            }),
             Pattern::Many(a) => Pattern::Many(a),
         }
     }
@@ -66,6 +115,7 @@ impl<'a> Pattern<'a> {
                 .find(hay.get(from..)?)
                 .map(|i| (from + i, f.needle().len())),
             Pattern::Plain(w) => memmem::find(hay.get(from..)?, w).map(|i| (from + i, w.len())),
+            Pattern::Few(f) => f.find(hay, from),
             Pattern::Many(a) => a
                 .find(aho_corasick::Input::new(hay).range(from..))
                 .map(|m| (m.start(), m.end() - m.start())),
@@ -74,7 +124,7 @@ impl<'a> Pattern<'a> {
     fn tag(&self) -> Term {
         match self {
             Pattern::One(_) | Pattern::Plain(_) => bm(),
-            Pattern::Many(_) => ac(),
+            Pattern::Few(_) | Pattern::Many(_) => ac(),
         }
     }
 }
@@ -92,6 +142,12 @@ fn pattern<'a>(t: Term, hay: usize) -> Option<Pattern<'a>> {
     match words.len() {
         0 => None,
         1 => words.pop().map(|w| Pattern::one(w, hay)),
+        n if n <= FEW_WORDS
+            && hay < FEW_BELOW_BYTES
+            && words.iter().all(|w| w.len() <= FEW_BYTES) =>
+        {
+            Some(Pattern::Few(Few::new(words)))
+        }
         _ => AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .kind((hay < 16 * 1024).then_some(AhoCorasickKind::NoncontiguousNFA))

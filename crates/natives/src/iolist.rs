@@ -64,36 +64,9 @@ pub fn to_binary(cx: &mut Env, t: Term) -> Result<Term, BadIoList> {
 /// One binary with the bytes of an I/O list, which are `n`.
 fn to_binary_of(cx: &mut Env, t: Term, n: usize) -> Term {
     cx.bump(n / BYTES_PER_REDUCTION + 1);
+    // Measured before: what is no I/O list didn't come so far.
     build_binary(cx, n, |out| {
-        let mut w = IoWalk::new(t);
-        let mut at = 0;
-        loop {
-            if let Some(b) = w.next_byte() {
-                out[at] = b;
-                at += 1;
-                continue;
-            }
-            if let Some((_, s)) = w.next_binary() {
-                out[at..at + s.len()].copy_from_slice(s);
-                at += s.len();
-                continue;
-            }
-            match w.next_piece() {
-                Ok(Some(Piece::Byte(b))) => {
-                    out[at] = b;
-                    at += 1;
-                }
-                Ok(Some(Piece::Bits(_, b))) => {
-                    let n = b.bit_len / 8;
-                    match b.as_bytes() {
-                        Some(s) => out[at..at + n].copy_from_slice(s),
-                        None => out[at..at + n].copy_from_slice(&b.shifted()),
-                    }
-                    at += n;
-                }
-                _ => break,
-            }
-        }
+        let _ = write_to(t, out);
     })
 }
 

@@ -64,6 +64,24 @@ pub enum Piece {
     Bits(Term, Bits),
 }
 
+/// What most I/O lists are made of.
+#[derive(Clone, Copy)]
+pub enum Plain<'a> {
+    Byte(u8),
+    /// A binary whose bytes lie in one piece: the term and these.
+    Binary(Term, &'a [u8]),
+}
+
+/// Where [`IoWalk::each`] has stopped.
+pub enum Stop {
+    /// Where it was told to.
+    Told,
+    /// At the end.
+    End,
+    /// Behind an element that isn't plain: a bitstring that isn't aligned, or what belongs in no I/O list.
+    At(Term),
+}
+
 /// Walks an I/O list, yielding bytes and bitstrings in order. Can be left and taken up again at any element during
 /// one native call.
 pub struct IoWalk {
@@ -111,22 +129,71 @@ impl IoWalk {
             _ => Err(BadIoList),
         }
     }
-    /// The next element, if it is a binary that is no part of another: the term and its bytes. None says nothing: the element
-    /// is of another kind, or there is none.
-    #[inline]
-    pub fn next_binary<'a>(&mut self) -> Option<(Term, &'a [u8])> {
-        let (h, t) = self.at.as_cons()?;
-        let bytes = h.front_bytes()?;
-        self.at = t;
-        Some((h, bytes))
+    /// Has `f` take what comes, as long as that is plain and `f` returns true.
+    #[inline(always)]
+    pub fn each<'a>(&mut self, mut f: impl FnMut(Plain<'a>) -> bool) -> Result<Stop, BadIoList> {
+        // Not in memory: a store for each element would cost as much as the rest.
+        let mut at = self.at;
+        let stop = loop {
+            let item = if let Some((h, t)) = at.as_cons() {
+                at = t;
+                if h.is_list_ptr() {
+                    if !t.is_nil() {
+                        self.stack.push(t);
+                    }
+                    at = h;
+                    continue;
+                }
+                if let Some(n) = h.as_small() {
+                    let byte = u8::try_from(n).map_err(|_| BadIoList)?;
+                    if f(Plain::Byte(byte)) {
+                        continue;
+                    }
+                    break Stop::Told;
+                }
+                if h.is_nil() {
+                    continue;
+                }
+                h
+            } else if at.is_nil() {
+                match self.stack.pop() {
+                    Some(t) => at = t,
+                    None => break Stop::End,
+                }
+                continue;
+            } else if at.as_small().is_some() {
+                // Neither a whole list nor the end of one is a byte.
+                return Err(BadIoList);
+            } else {
+                std::mem::replace(&mut at, NIL)
+            };
+            let part = || item.as_bits()?.as_bytes();
+            match item.front_bytes().or_else(part) {
+                Some(s) if f(Plain::Binary(item, s)) => {}
+                Some(_) => break Stop::Told,
+                None => break Stop::At(item),
+            }
+        };
+        self.at = at;
+        Ok(stop)
     }
-    /// The next element, if it is a byte. None says nothing, as for [`IoWalk::next_binary`].
-    #[inline]
-    pub fn next_byte(&mut self) -> Option<u8> {
-        let (h, t) = self.at.as_cons()?;
-        let n = u8::try_from(h.as_small()?).ok()?;
-        self.at = t;
-        Some(n)
+    /// Has `f` take everything, also bitstrings that aren't aligned.
+    #[inline(always)]
+    pub fn all(&mut self, mut f: impl FnMut(&[u8])) -> Result<(), BadIoList> {
+        loop {
+            let stop = self.each(|p| {
+                match p {
+                    Plain::Byte(b) => f(&[b]),
+                    Plain::Binary(_, s) => f(s),
+                }
+                true
+            })?;
+            let Stop::At(t) = stop else { return Ok(()) };
+            let Piece::Bits(_, b) = self.piece(t)? else {
+                continue;
+            };
+            f(&b.shifted());
+        }
     }
     /// The next element: a byte, or what should be a bitstring; nil at the end.
     #[inline]
@@ -180,19 +247,24 @@ impl IoWalk {
 pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(u128, usize)>, BadIoList> {
     let (mut bits, mut pieces) = (0u128, 0usize);
     while pieces <= most {
-        let len = if walk.next_byte().is_some() {
-            8
-        } else if let Some((_, s)) = walk.next_binary() {
-            s.len() * 8
-        } else {
-            match walk.next_piece()? {
-                Some(Piece::Byte(_)) => 8,
-                Some(Piece::Bits(_, b)) => b.bit_len,
-                None => return Ok(Some((bits, pieces))),
+        let stop = walk.each(|p| {
+            bits += match p {
+                Plain::Byte(_) => 8,
+                Plain::Binary(_, s) => s.len() as u128 * 8,
+            };
+            pieces += 1;
+            pieces <= most
+        })?;
+        match stop {
+            Stop::Told => {}
+            Stop::End => return Ok(Some((bits, pieces))),
+            Stop::At(t) => {
+                if let Piece::Bits(_, b) = walk.piece(t)? {
+                    bits += b.bit_len as u128;
+                }
+                pieces += 1;
             }
-        };
-        pieces += 1;
-        bits += len as u128;
+        }
     }
     Ok(None)
 }
@@ -209,22 +281,36 @@ pub fn size_unless_long(t: Term, pieces: usize, bytes: usize) -> Result<Option<u
     let limit = small_limit();
     let mut walk = IoWalk::new(t);
     let (mut large, mut merged, mut n) = (0, 0, 0usize);
-    while large <= pieces && merged <= bytes {
-        let len = match walk.next_binary() {
-            Some((_, s)) => s.len(),
-            None => match walk.next_piece()? {
-                Some(Piece::Byte(_)) => 1,
-                Some(Piece::Bits(_, b)) => b.bit_len / 8,
-                None => return Ok(Some(n)),
-            },
-        };
-        n = n.checked_add(len).ok_or(BadIoList)?;
+    // Whether it is not long so far. A sum that no machine word holds is that of a long one.
+    let mut count = |len: usize| {
+        n = n.saturating_add(len);
         match len < limit {
             true => merged += len,
             false => large += 1,
         }
+        large <= pieces && merged <= bytes
+    };
+    loop {
+        let stop = walk.each(|p| match p {
+            Plain::Byte(_) => count(1),
+            Plain::Binary(_, s) => count(s.len()),
+        })?;
+        match stop {
+            Stop::Told => return Ok(None),
+            Stop::End => break,
+            Stop::At(t) => {
+                if let Piece::Bits(_, b) = walk.piece(t)?
+                    && !count(b.bit_len / 8)
+                {
+                    return Ok(None);
+                }
+            }
+        }
     }
-    Ok(None)
+    match n {
+        usize::MAX => Err(BadIoList),
+        n => Ok(Some(n)),
+    }
 }
 
 /// Bytes in an I/O list; more than fit a machine word are an error.
@@ -232,31 +318,83 @@ pub fn size(t: Term) -> Result<usize, BadIoList> {
     usize::try_from(bit_size(IoWalk::new(t))? / 8).map_err(|_| BadIoList)
 }
 
+/// Appends `s`, without a call where it is short: most pieces of output are.
+#[inline(always)]
+pub fn append(out: &mut Vec<u8>, s: &[u8]) {
+    let (n, at) = (s.len(), out.len());
+    if n > SHORT || out.capacity() - at < SHORT {
+        out.extend_from_slice(s);
+        return;
+    }
+    // SAFETY: there is room for as many bytes behind those that there are, all of which are written up to the new length.
+    unsafe {
+        copy_short(s, out.as_mut_ptr().add(at));
+        out.set_len(at + n);
+    }
+}
+
+/// Pieces of at most so many bytes are copied by [`copy_short`].
+const SHORT: usize = 16;
+
+/// Copies at most [`SHORT`] bytes: by two words that overlap where they are no whole number of words.
+///
+/// # Safety
+/// `to` may be written as far as `s` is long.
+#[inline(always)]
+unsafe fn copy_short(s: &[u8], to: *mut u8) {
+    let (n, from) = (s.len(), s.as_ptr());
+    // SAFETY: both ends of each copy lie within `s`, by its length.
+    unsafe {
+        if n >= 8 {
+            let a = (from as *const u64).read_unaligned();
+            let b = (from.add(n - 8) as *const u64).read_unaligned();
+            (to as *mut u64).write_unaligned(a);
+            (to.add(n - 8) as *mut u64).write_unaligned(b);
+        } else if n >= 4 {
+            let a = (from as *const u32).read_unaligned();
+            let b = (from.add(n - 4) as *const u32).read_unaligned();
+            (to as *mut u32).write_unaligned(a);
+            (to.add(n - 4) as *mut u32).write_unaligned(b);
+        } else if n > 0 {
+            let (a, b, c) = (*from, *from.add(n / 2), *from.add(n - 1));
+            *to = a;
+            *to.add(n / 2) = b;
+            *to.add(n - 1) = c;
+        }
+    }
+}
+
+/// Copies `s` to `out` from `at` on. False if it has no room there.
+#[inline(always)]
+fn put(out: &mut [u8], at: usize, s: &[u8]) -> bool {
+    let Some(to) = out.get_mut(at..).and_then(|o| o.get_mut(..s.len())) else {
+        return false;
+    };
+    match s.len() <= SHORT {
+        // SAFETY: `to` is as long as `s`.
+        true => unsafe { copy_short(s, to.as_mut_ptr()) },
+        false => to.copy_from_slice(s),
+    }
+    true
+}
+
+/// Writes the bytes of an I/O list to `out`, which has as many as [`size`] says.
+pub fn write_to(t: Term, out: &mut [u8]) -> Result<(), BadIoList> {
+    let mut at = 0;
+    IoWalk::new(t).all(|s| {
+        put(out, at, s);
+        at += s.len();
+    })
+}
+
 /// Appends the bytes of an I/O list to `out`. `out` is as it was if this fails.
 pub fn append_to(t: Term, out: &mut Vec<u8>) -> Result<(), BadIoList> {
     let start = out.len();
-    let mut w = IoWalk::new(t);
-    loop {
-        if let Some((_, s)) = w.next_binary() {
-            out.extend_from_slice(s);
-            continue;
-        }
-        while let Some(b) = w.next_byte() {
-            out.push(b);
-        }
-        match w.next_piece() {
-            Ok(Some(Piece::Byte(b))) => out.push(b),
-            Ok(Some(Piece::Bits(_, b))) => match b.as_bytes() {
-                Some(s) => out.extend_from_slice(s),
-                None => out.extend_from_slice(&b.shifted()),
-            },
-            Ok(None) => return Ok(()),
-            Err(e) => {
-                out.truncate(start);
-                return Err(e);
-            }
-        }
+    let done = IoWalk::new(t).all(|s| append(out, s));
+    if done.is_err() {
+        out.truncate(start);
     }
+    done
 }
 
 /// The bytes of an I/O list in one piece.

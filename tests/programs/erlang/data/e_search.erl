@@ -1,0 +1,40 @@
+%% Searching for several words at once, with words and subjects on both sides of what is searched without an automaton, and lists of
+%% pieces of all lengths that are joined: sums, by random but fixed choices, and the answer where the two ways meet.
+-module(e_search).
+-export([main/1]).
+
+main(_) ->
+    rand:seed(exsss, {1, 2, 3}),
+    io:format("~p~n", [erlang:phash2([search(N) || N <- lists:seq(1, 400)])]),
+    S = binary:copy(<<"abcab">>, 10),
+    io:format("~p~n", [[binary:match(S, W) || W <- [[<<"bc">>, <<"b">>], [<<"ca">>, <<"cab">>], [<<"x">>, <<"y">>], [<<"b">>, <<"b">>],
+        [<<"cabx">>, <<"ab">>, <<"bca">>, <<"a">>, <<"c">>]]]]),
+    io:format("~p~n", [[binary:split(<<"a,b;c,,d">>, [<<",">>, <<";">>, <<",,">>], O) || O <- [[], [global], [global, trim_all]]]]),
+    io:format("~p~n", [catch element(1, element(2, catch binary:matches(<<"ab">>, [<<"ab">>, <<"b">>, <<>>, <<"c">>])))]),
+    ok.
+
+search(N) ->
+    Alphabet = lists:nth(1 + N rem 3, ["ab", "abcd", lists:seq(0, 255)]),
+    Subject = text(Alphabet, lists:nth(1 + rand:uniform(5), [0, 1, 60, 300, 4090, 4200])),
+    Words = [text(Alphabet, rand:uniform(lists:nth(1 + N rem 2, [4, 20]))) || _ <- lists:seq(1, rand:uniform(10))],
+    Scope = [{scope, {rand:uniform(byte_size(Subject) + 1) - 1, 0}}],
+    {binary:match(Subject, Words), binary:matches(Subject, Words), binary:split(Subject, Words), binary:split(Subject, Words, [global]),
+        binary:match(Subject, Words, Scope), binary:matches(Subject, binary:compile_pattern(Words)),
+        iolist_to_binary(pieces(Subject)) =:= Subject, iolist_size(pieces(Subject))}.
+
+%% The bytes of a binary as an I/O list of pieces of all kinds.
+pieces(<<>>) -> [];
+pieces(B) ->
+    N = min(byte_size(B), rand:uniform(40) - 1),
+    <<P:N/binary, R/binary>> = B,
+    case rand:uniform(6) of
+        1 -> [binary:copy(P) | pieces(R)];
+        2 -> [P, [pieces(R)]];
+        3 -> [binary_to_list(P) | pieces(R)];
+        4 -> [[[], binary:copy(P)], [] | pieces(R)];
+        5 -> <<_:3, U:N/binary, _/bits>> = <<0:3, P/binary, 0:5>>, [U | pieces(R)];
+        6 -> [pieces(P) | R]
+    end.
+
+text(Alphabet, N) ->
+    << <<(lists:nth(rand:uniform(length(Alphabet)), Alphabet))>> || _ <- lists:seq(1, N) >>.
