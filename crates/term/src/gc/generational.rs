@@ -295,6 +295,9 @@ unsafe fn minor_copy(
             false if mature > IN_PLACE_WORDS.load(Ordering::Relaxed) => {
                 old_size_for(mature + spare_words(mature, is_crowded()), is_crowded())
             }
+            false if is_growing(heap.block_words(), heap.serves, is_crowded()) => {
+                heap_size_for(heap.used_words() * 2)
+            }
             false => heap_size_for(heap.used_words()),
         };
         heap.old_heap = alloc_block(n);
@@ -325,7 +328,9 @@ unsafe fn copy_young(
     let all = heap.used_words() + heap.frag_words;
     let room = take_room(heap);
     let mut size = heap.block_words().max(heap_size_for(heap.min_heap_words));
-    if heap.grow_next {
+    if matches!(kind, Kind::Minor) && is_growing(size, heap.serves, is_crowded()) {
+        size = grown(size);
+    } else if heap.grow_next {
         size = heap_size_for(size + 1);
     }
     size = size.max(room);
@@ -412,6 +417,11 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
         false => take_room(heap),
     };
     let mut size = heap_size_for(bound).max(min).max(room);
+    // The first collection is that of what it was born with.
+    let block = heap.block_words();
+    if !heap.shrink_next && heap.collections > 1 && is_growing(block, heap.serves, is_crowded()) {
+        size = size.max(grown(block));
+    }
     // One that was left nearly full is not left so again.
     if heap.grow_next && size == heap.block_words() {
         size = heap_size_for(size + 1);

@@ -125,6 +125,17 @@ pub(super) fn is_filled_too_soon(size: usize, fresh: usize, survived: usize) -> 
     size < KEPT_WORDS && fresh > size / 2 && survived > fresh / 3
 }
 
+/// Whether a young block of so many words, which a process has filled without waiting since it was collected before, is two sizes larger
+/// the next time: it is at work on something that takes more, and the size that this takes is found by few collections.
+pub(super) fn is_growing(size: usize, serves: bool, crowded: bool) -> bool {
+    size < REST_WORDS && !serves && !crowded
+}
+
+/// The size for a block that [`is_growing`].
+pub(super) fn grown(size: usize) -> usize {
+    heap_size_for(heap_size_for(size + 1) + 1).max(BUSY_WORDS)
+}
+
 /// Before a heap gets more room than so many words at once it gets [`STEP`]: it may have to wait for its turn soon, with all
 /// others that have just been woken.
 pub(super) const STEP_ABOVE: usize = 1 << 14;
