@@ -109,7 +109,8 @@ pub(crate) fn begins(cx: &mut Cx) {
     let soon = match piece {
         Some(n) => n,
         None if cx.sampled < NEW => SOON - by,
-        None if turn % LATER == 0 => cx.reds - by,
+        None if turn % (2 * LATER) == 0 => cx.reds - by,
+        None if turn % LATER == 0 => anywhere(turn),
         None => return,
     };
     if soon > 0 && cx.reds > soon {
@@ -126,6 +127,17 @@ fn uneven(cx: &mut Cx) -> (i64, u32) {
     // All of them, in an order without a pattern: the factor is odd.
     let n = i64::from(cx.pieces.wrapping_mul(37)) % UNEVEN;
     (n.max(1), cx.pieces)
+}
+
+/// Most reductions of a slice that is cut anywhere.
+const ANYWHERE: u32 = 1024;
+
+/// A number of reductions up to [`ANYWHERE`], another one for each `turn`. Who serves others waits long before a time slice ends, always
+/// in the same function: only in the middle is it met at what it does for them.
+fn anywhere(turn: u32) -> i64 {
+    // The upper bits of a product by the golden ratio, which lie evenly.
+    let n = u64::from(turn.wrapping_mul(0x9E37_79B9)) * u64::from(ANYWHERE) >> 32;
+    n as i64 + 1
 }
 
 /// A part of a time slice is over.
