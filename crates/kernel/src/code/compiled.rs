@@ -136,7 +136,8 @@ const ANYWHERE: u32 = 1024;
 /// in the same function: only in the middle is it met at what it does for them.
 fn anywhere(turn: u32) -> i64 {
     // The upper bits of a product by the golden ratio, which lie evenly.
-    let n = u64::from(turn.wrapping_mul(0x9E37_79B9)) * u64::from(ANYWHERE) >> 32;
+    let evenly = u64::from(turn.wrapping_mul(0x9E37_79B9));
+    let n = (evenly * u64::from(ANYWHERE)) >> 32;
     n as i64 + 1
 }
 
