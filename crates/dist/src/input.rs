@@ -62,9 +62,26 @@ pub struct Input {
     waiting: Share,
     /// The one whose next fragment is being read to its place.
     reading: Option<u64>,
+    /// Bytes that the port has of a packet that is not complete.
+    held: usize,
 }
 
 impl Input {
+    /// Whether it is of that connection: it becomes so where that has brought nothing yet, and has not ended.
+    fn is_of(&mut self, n: &Node, id: u32) -> bool {
+        if self.id != id {
+            let i = n.inner();
+            if i.state != State::Connected || i.id != id {
+                return false;
+            }
+            drop(i);
+            *self = Input {
+                id,
+                ..Input::default()
+            };
+        }
+        true
+    }
     /// Those messages take so much more. False: that is too much.
     fn add(&mut self, bytes: usize) -> bool {
         self.waiting.add(bytes, most_waiting())
@@ -378,23 +395,43 @@ fn came(n: &Arc<Node>, id: u32, bytes: &[u8], act: impl FnOnce(u64) -> Result<()
             );
             report::send(Level::Warning, NIL, NIL, Text::Plain(&text));
         }
-        Bad::TooMuch => {
-            let text = format!(
-                "Messages from {} that are not complete take too much memory",
-                format_atom(n.name, Style::Display)
-            );
-            tell(&text);
-        }
+        Bad::TooMuch => too_much(n),
         Bad::Data | Bad::Message => {}
     }
     false
+}
+
+/// Logs that a connection ends for what it has begun.
+fn too_much(n: &Node) {
+    let text = format!(
+        "Messages from {} that are not complete take too much memory",
+        format_atom(n.name, Style::Display)
+    );
+    report::send(Level::Error, NIL, NIL, Text::Plain(&text));
+}
+
+/// The port has so many bytes of a packet that is not complete. False: that is too much.
+pub fn holds(n: &Node, id: u32, bytes: usize) -> bool {
+    let mut input = n.input.lock();
+    if !input.is_of(n, id) {
+        return true;
+    }
+    let before = std::mem::replace(&mut input.held, bytes);
+    input.waiting.give_back(before);
+    let fits = bytes == 0 || input.add(bytes);
+    drop(input);
+    forget_lost(n, id);
+    if !fits {
+        too_much(n);
+    }
+    fits
 }
 
 /// Gives up the fragments that have come where the connection has ended meanwhile: whoever ended it could not, since they were
 /// being added to.
 fn forget_lost(n: &Node, id: u32) {
     let mut input = n.input.lock();
-    if input.id != id || input.sequences.is_empty() {
+    if input.id != id || (input.sequences.is_empty() && input.held == 0) {
         return;
     }
     let up = {
@@ -409,17 +446,9 @@ fn forget_lost(n: &Node, id: u32) {
 /// Takes a frame apart, and acts on it when it is whole.
 fn take(n: &Arc<Node>, id: u32, with: u64, bytes: &[u8]) -> Result<(), Bad> {
     let mut input = n.input.lock();
-    if input.id != id {
-        let i = n.inner();
-        if i.state != State::Connected || i.id != id {
-            // It has ended meanwhile, and the input may be the next one's.
-            return Ok(());
-        }
-        drop(i);
-        *input = Input {
-            id,
-            ..Input::default()
-        };
+    if !input.is_of(n, id) {
+        // It has ended meanwhile, and the input may be the next one's.
+        return Ok(());
     }
     if with & (flags::DIST_HDR_ATOM_CACHE | flags::FRAGMENTS) == 0 {
         // The first byte says that there is no header.
@@ -1498,6 +1527,22 @@ mod tests {
         assert!(!piece(&n, id, b.len(), b));
         assert!(!begins(&n, id, &numbers(MORE, 2), b.len()));
         assert!(n.input.lock().sequences.is_empty());
+    }
+
+    #[test]
+    fn what_a_port_has_of_a_packet_counts() {
+        let (n, id) = connect("halves@tests", 0);
+        assert!(holds(&n, id, 1 << 20) && holds(&n, id, 3 << 20));
+        assert_eq!(n.input.lock().waiting.bytes(), 3 << 20);
+        assert!(holds(&n, id, 0));
+        assert_eq!(n.input.lock().waiting.bytes(), 0);
+        let _ = purlin_kernel::report::set_system_logger(am::UNDEFINED);
+        assert!(most_waiting() == usize::MAX || !holds(&n, id, most_waiting() + 1));
+        n.down(id, am::NORMAL);
+        assert_eq!(n.input.lock().waiting.bytes(), 0);
+        // Another connection's is not touched.
+        assert!(holds(&n, id, 2 << 20));
+        assert_eq!(n.input.lock().waiting.bytes(), 0);
     }
 
     #[test]

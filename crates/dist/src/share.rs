@@ -1,24 +1,29 @@
-//! The memory that all connections take together: for what waits to go out, and for fragments whose messages are not complete.
+//! The memory that all connections take together: for what waits to go out, for fragments whose messages are not complete, and for
+//! packets that ports have not read whole.
 //!
 //! Other nodes decide how much that is: they need not read, and need not go on with what they have begun. So half of the memory
 //! that there is may be taken so, by all of them together. The connection that asks for more ends, unless it has next to
-//! nothing itself: whoever takes all does not end the connections of others that send little.
+//! nothing itself: whoever takes all does not end the connections of others that send little. Where the node has a limit of memory, it
+//! is half of that.
 //!
 //! # Invariants
 //! * The account is the sum of the shares that there are: only shares change it, and one that goes gives back what it has.
 //! * It is exceeded by at most [`LITTLE_BYTES`] for each connection.
 
 use super::options;
+use purlin_kernel::system::memory;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A share of less is no reason to end a connection.
 const LITTLE_BYTES: usize = 1 << 20;
 
-/// Bytes that may wait on all connections, to go out or for the rest of their messages: half of the memory that there is.
+/// Bytes that may wait on all connections, to go out or for the rest of their messages: half of the memory that there is, or of the
+/// limit that the node has now.
 pub fn most_waiting() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
-    *MOST.get_or_init(|| options::memory::available().map_or(usize::MAX, |n| n / 2))
+    let most = *MOST.get_or_init(|| options::memory::available().map_or(usize::MAX, |n| n / 2));
+    memory::limit().map_or(most, |(limit, _)| most.min(limit / 2))
 }
 
 /// Bytes of all shares.

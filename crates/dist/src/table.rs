@@ -290,6 +290,9 @@ impl Channel for Over {
     fn more(&self, left: usize, read: &mut Read<'_>) -> More {
         super::input::more(&self.node, self.id, left, read)
     }
+    fn holds(&self, bytes: usize) -> bool {
+        super::input::holds(&self.node, self.id, bytes)
+    }
     fn next(&self) -> Option<Packet> {
         self.node.next(self.id)
     }

@@ -131,3 +131,21 @@ until(F, N) -> F() orelse begin timer:sleep(50), until(F, N - 1) end.
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(said.contains("bad \"Mlimit\" value: 5x"), "{said}");
 }
+
+/// Other nodes begin messages that they don't end, in fragments or as one long packet: what all have begun together is bounded, by half
+/// of the limit, and who asks for more is the one that loses its connection.
+#[test]
+fn unfinished_messages_of_all_nodes_have_one_bound() {
+    let Some(s) = Scratch::new() else { return };
+    s.write("peers.erl", include_str!("data/peers.erl"));
+    assert!(s.purlin(&["erlc", "peers.erl"]).status.success());
+    let args = [
+        "erl", "+Mlimit", "512m", "-noshell", "-pa", ".", "-s", "peers",
+    ];
+    let out = s.purlin(&args);
+    let text = String::from_utf8_lossy(&out.stdout);
+    let told: Vec<&str> = text.lines().collect();
+    // 80 and 80 MiB; 200 and 100; 150, and another that sends little.
+    let each = ["up up", "up down", "up up"];
+    assert_eq!(told, [each, each, each].concat(), "{out:?}");
+}

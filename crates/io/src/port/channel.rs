@@ -34,6 +34,10 @@ pub trait Channel: Send + Sync {
     /// Has the next bytes be read, of which `left` are to come, to where they are to be, by `read`, which is called once. With the
     /// last of them the packet has come in.
     fn more(&self, left: usize, read: &mut Read<'_>) -> More;
+    /// The port has so many bytes of a packet that is not complete. False: that is too much, and the port is to be killed.
+    fn holds(&self, _bytes: usize) -> bool {
+        true
+    }
     /// The next packet that goes out.
     fn next(&self) -> Option<Packet>;
     /// The port has ended, for that reason.

@@ -55,6 +55,8 @@ const READ_STEP: usize = 256 * 1024;
 /// Bytes in the queue up to which packets of a connection to another node are taken from it: what is taken can't be
 /// overtaken any more.
 const CHANNEL_BYTES: usize = 128 * 1024;
+/// The connection to another node is told of an unfinished packet each time that so many bytes of it have come.
+const TOLD_STEP: usize = 1 << 20;
 /// Largest buffer that is kept for the next socket that this thread reads from.
 const SPARE_BYTES: usize = 2 * READ_STEP;
 
@@ -93,6 +95,8 @@ struct Input {
     /// Bytes that are to come, and all, for a packet that is read straight to where the connection to another node wants it.
     straight: usize,
     packet: usize,
+    /// Bytes of a packet that is not complete of which the connection to another node has been told.
+    told: usize,
     /// The last read got all that it asked for: there may be more.
     full: bool,
 }
@@ -591,8 +595,13 @@ impl Tcp {
         if self.input.missing > 0 {
             self.input.missing -= n.min(self.input.missing);
             if self.input.missing == 0 {
+                self.tell_held(base, 0)?;
                 let all = self.input.data().len();
                 return self.deliver(base, Some(all));
+            }
+            let held = self.input.data().len();
+            if held >= self.input.told + TOLD_STEP {
+                self.tell_held(base, held)?;
             }
             return Ok(0);
         }
@@ -605,6 +614,18 @@ impl Tcp {
             Ok(Front::More(_)) => Ok(0),
             Err(()) => self.recv_failed(base, libc::EMSGSIZE),
         }
+    }
+    /// Tells the connection to another node how much there is of a packet that is not complete. One that is too long ends the port.
+    fn tell_held(&mut self, base: &mut Base, held: usize) -> Flow<()> {
+        let Some(channel) = &base.channel else {
+            return Ok(());
+        };
+        if std::mem::replace(&mut self.input.told, held) == held || channel.holds(held) {
+            return Ok(());
+        }
+        self.input.clear();
+        base.end(End::Reason(am::KILLED));
+        Err(Over)
     }
     /// Whether what comes next is the rest of a packet for which the connection to another node has a place.
     fn goes_straight(&mut self, base: &Base) -> bool {
@@ -632,6 +653,9 @@ impl Tcp {
                 .get(l as usize..)
                 .is_some_and(|b| channel.begins(b, left));
         if begun {
+            if self.input.told > 0 {
+                channel.holds(0);
+            }
             self.input.clear();
             (self.input.straight, self.input.packet) = (left, all);
         }
