@@ -5,17 +5,19 @@ use super::call::{call_to, used_up};
 use super::exc::{self, First};
 use super::fast::both_small;
 use super::handler::{Flavour, go, go_on, op};
-use super::instr;
-use super::operands::{Dst, Src};
+use super::operands::{Dest, Dst, Src};
 use super::room::collect_after;
+use super::{Exit, instr};
 use crate::code;
 use crate::collect::Also;
-use crate::cx::Cx;
+use crate::cx::{Cx, Fail};
 use purlin_isa::ops::{self, Form, arith as arith_number};
+use purlin_native::errors::arith as arith_error;
+use purlin_native::reschedule;
 use purlin_term::arith::Effort;
 use purlin_term::release::{self, INCREMENTS_SHOWN};
 use purlin_term::word::{SMALL_SHIFT, TAG_SMALL, TAG4_MASK};
-use purlin_term::{Term, am, arith};
+use purlin_term::{NIL, Term, am, arith};
 
 op! {
     op_arith => arith_op;
@@ -190,6 +192,95 @@ unsafe fn int_slow(cx: *mut Cx, e: *mut Term, hp: *mut Term, a: Term, b: Term, o
     }
 }
 
+/// Where an operation is done that takes long.
+pub(super) enum Where {
+    Here,
+    /// On a dirty thread: the handler leaves.
+    Away,
+    /// This is one. So much was made, and the process goes back to a scheduler; or the operation has failed, which stands in the context.
+    Done(Term),
+    Failed,
+    /// The process has ended meanwhile.
+    Ended,
+}
+
+/// Does operation `n`, of a body, on a dirty thread if it takes long. Others look at the process there, and end it.
+///
+/// # Safety
+/// As for handlers: the instruction at `pc` does it with `a` and `b`, while `live` X registers hold terms. The stack's top and the heap's
+/// stand in the context.
+#[cold]
+#[inline(never)]
+unsafe fn long_way(cx: *mut Cx, pc: *const u64, live: usize, n: usize, a: Term, b: Term) -> Where {
+    let c = &mut *cx;
+    if live == ops::NO_LIVE || c.proc.is_null() || c.heap.window {
+        return Where::Here;
+    }
+    if !c.dirty {
+        c.interp.pc = pc;
+        c.interp.live = live;
+        c.interp.exit = Exit::DirtyCpu;
+        return Where::Away;
+    }
+    c.bif_pc = pc;
+    let (name, arity) = arith_number::OPS[n];
+    let name = (am::ERLANG, purlin_term::atom::intern(name), arity as usize);
+    let env = &mut *c.env_ptr();
+    let made = reschedule::open(env, name, |env| {
+        arith_error(match n {
+            2 => arith::mul(env, a, b),
+            3 => arith::int_div(env, a, b),
+            _ => arith::int_rem(env, a, b),
+        })
+    });
+    let reason = match made {
+        Ok(t) => return Where::Done(t),
+        Err(Fail::Exited) => {
+            c.interp.exit = Exit::Exited;
+            return Where::Ended;
+        }
+        Err(Fail::SystemLimit) => am::SYSTEM_LIMIT,
+        Err(_) => am::BADARITH,
+    };
+    c.exc.class = crate::cx::Class::Error;
+    c.exc.value = reason;
+    Where::Failed
+}
+
+/// The process goes on with the instruction at `pc` on a scheduler; `dst` has been written beside the `live` registers.
+///
+/// # Safety
+/// As for the end of a handler, on a dirty thread.
+#[cold]
+unsafe fn back(cx: *mut Cx, pc: *const u64, live: usize, dst: Dest) {
+    let c = &mut *cx;
+    let mut all = live;
+    if let Some(x) = dst.x_register().filter(|&x| x >= live) {
+        // What is between them is no term any more.
+        c.x[live..x].fill(NIL);
+        all = x + 1;
+    }
+    c.interp.pc = pc;
+    c.interp.live = all;
+    c.interp.exit = Exit::Yield;
+}
+
+/// What was raised on a dirty thread is handled on a scheduler.
+///
+/// # Safety
+/// `to` is what raising has given.
+#[cold]
+pub(super) unsafe fn raised_away(cx: *mut Cx, to: *const u64) {
+    let c = &mut *cx;
+    if to.is_null() {
+        return;
+    }
+    // A handler: class, reason and trace stand in x1 to x3.
+    c.interp.pc = to;
+    c.interp.live = 4;
+    c.interp.exit = Exit::Yield;
+}
+
 type IntOp = fn(&mut purlin_term::heap::Heap, Term, Term) -> arith::Arith;
 
 macro_rules! int_op {
@@ -211,6 +302,23 @@ macro_rules! int_op {
         $general = $op<A: Src, B: Src, D: Dst>(cx, pc, e, hp, reds, op) {
             let $a = op.a().get(cx, e);
             let $b = op.b().get(cx, e);
+            if EFFORTS[$n].is_long($a, $b) && op.fail().given().is_none() {
+                (*cx).heap.htop = hp;
+                (*cx).heap.stop = e;
+                (*cx).reds = reds;
+                match long_way(cx, pc, op.live(), $n, $a, $b) {
+                    Where::Here => {}
+                    Where::Away | Where::Ended => return F::leave(cx, (*cx).interp.exit),
+                    Where::Failed => return int_failed::<F>(cx, pc, reds, $a, $b, $n),
+                    Where::Done(t) => {
+                        op.dst().set(cx, e, t);
+                        let reds = reds - EFFORTS[$n].reductions($a, $b, t) as i64;
+                        collect_made(cx, pc, op.live(), op.dst().dest().also(), reds);
+                        back(cx, op.next(), op.live(), op.dst().dest());
+                        return F::leave(cx, (*cx).interp.exit);
+                    }
+                }
+            }
             let t = int_slow(cx, e, hp, $a, $b, $slow);
             if t == Term::NON_VALUE {
                 if let Some(to) = op.fail().given() {
@@ -316,6 +424,10 @@ pub(super) unsafe fn int_failed<F: Flavour>(
     let fail = c.error(value);
     let name = purlin_term::atom::intern(ops::arith::OPS[n].0);
     let next = exc::raise(c, pc, fail, First::Native(am::ERLANG, name, &[a, b]));
+    if c.dirty {
+        raised_away(cx, next);
+        return F::leave(cx, (*cx).interp.exit);
+    }
     go_on::<F>(cx, next)
 }
 
@@ -355,8 +467,27 @@ unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
         9 if small && (0..64).contains(&y) => Some(Term::small(x >> y)),
         _ => None,
     };
+    let mut away = false;
+    if quick.is_none() && EFFORTS[n].is_long(a, b) && op.fail().given().is_none() {
+        match long_way(cx, pc, op.live(), n, a, b) {
+            Where::Here => {}
+            Where::Away | Where::Ended => return std::ptr::null(),
+            Where::Failed => away = true,
+            Where::Done(t) => {
+                cx.bump(EFFORTS[n].reductions(a, b, t));
+                op.dst().put(cx, t);
+                collect_after(cx, op.live(), op.dst().also());
+                back(cx, op.next(), op.live(), op.dst());
+                return std::ptr::null();
+            }
+        }
+    }
     let v = match quick {
         Some(t) => Ok(t),
+        None if away => Err(match cx.exc.value {
+            am::SYSTEM_LIMIT => arith::ArithError::SystemLimit,
+            _ => arith::ArithError::BadArith,
+        }),
         None => {
             let h = &mut cx.heap;
             match n {
@@ -393,7 +524,12 @@ unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
             let name = purlin_term::atom::intern(name);
             let args = [a, b];
             let args = &args[2 - arity as usize..];
-            exc::raise(cx, pc, fail, First::Native(am::ERLANG, name, args))
+            let next = exc::raise(cx, pc, fail, First::Native(am::ERLANG, name, args));
+            if away {
+                raised_away(cx, next);
+                return std::ptr::null();
+            }
+            next
         }
     }
 }

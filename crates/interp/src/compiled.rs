@@ -12,7 +12,7 @@ use super::{Exit, STEP};
 use crate::code::compiled::lead;
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
-use purlin_isa::helpers::RESULT_IN_FRAME;
+use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};
 use purlin_jit::stubs::{Exits, INNER, Targets};
 use purlin_jit::{Fields, Helpers};
 use purlin_term::{Term, arith, compare, fun, map};
@@ -123,7 +123,10 @@ mod helper {
     /// # Safety
     /// As the module says; `what` has the number of an operation on integers, and how many X registers hold terms.
     pub(super) unsafe extern "C" fn arith(cx: *mut Cx, a: Term, b: Term, what: u64) -> Term {
-        let (n, live) = ((what & 0xFF) as usize, (what >> 8 & 0xFF_FFFF) as usize);
+        let (n, live) = ((what & 0xFF) as usize, (what >> 8 & 0x7F_FFFF) as usize);
+        if what & IN_BODY != 0 && EFFORTS[n].is_long(a, b) {
+            return Term::NON_VALUE;
+        }
         let h = &mut (*cx).heap;
         let r = match n {
             0 => arith::add(h, a, b),

@@ -235,6 +235,10 @@ impl Dest {
     pub fn also(self) -> Also {
         Also::dst(self.0)
     }
+    /// The number of the X register that it is.
+    pub(crate) fn x_register(self) -> Option<usize> {
+        (!codec::dest::is_y(self.0)).then(|| codec::dest::offset(self.0) / size_of::<Term>())
+    }
 }
 
 /// Where an instruction may lead.

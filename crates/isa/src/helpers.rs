@@ -52,7 +52,7 @@ macro_rules! for_each_helper {
     ($m:ident) => {
         $m! {
             room(pc: Pc, what: Number) -> Nothing [collects] "makes room for the words in the low half of `what`, for the instruction at `pc`, with as many X registers live as the high half says";
-            arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of the operation on integers whose number is in the low byte of `what`, with as many X registers live as bits 8 to 31 say; the high half is the X register that gets the result, from 1, or 0, or the Y register with the bit `RESULT_IN_FRAME`; no value where it fails";
+            arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of the operation on integers whose number is in the low byte of `what`, with as many X registers live as bits 8 to 30 say, in a body if there is the bit `IN_BODY`; the high half is the X register that gets the result, from 1, or 0, or the Y register with the bit `RESULT_IN_FRAME`; no value where it fails, or takes so long in a body that it is left to the interpreter";
             less(a: Term, b: Term) -> Truth [pure] "whether `a < b`";
             equal(a: Term, b: Term) -> Truth [pure] "whether `a == b`";
             same(a: Term, b: Term) -> Truth [pure] "whether `a =:= b`";
@@ -66,6 +66,7 @@ macro_rules! for_each_helper {
 }
 
 /// In what `arith` is given: its result goes to a Y register. A bit of the half that has the number.
+pub const IN_BODY: u64 = 1 << 31;
 pub const RESULT_IN_FRAME: u64 = 1 << 31;
 
 macro_rules! rows {

@@ -2,10 +2,11 @@
 //! that round.
 
 use super::errors::arith;
+use super::reschedule::dirty_if;
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::arith::{self as num, Effort, Rounding};
 use purlin_term::compare::{cmp, eq, eq_exact};
-use purlin_term::{Alloc, Term, am};
+use purlin_term::{Alloc, Term, am, atom};
 
 macro_rules! arith2 {
     ($($name:ident = $f:path, $effort:ident;)*) => {$(
@@ -19,14 +20,36 @@ macro_rules! arith2 {
 arith2! {
     add_2 = num::add, Longer;
     sub_2 = num::sub, Longer;
-    mul_2 = num::mul, Product;
-    div_2 = num::int_div, Quotient;
-    rem_2 = num::int_rem, Quotient;
     band_2 = num::band, Longer;
     bor_2 = num::bor, Longer;
     bxor_2 = num::bxor, Longer;
     bsl_2 = num::bsl, Result;
     bsr_2 = num::bsr, Result;
+}
+
+macro_rules! arith2_long {
+    ($($name:ident = $f:path, $effort:ident, $text:literal;)*) => {$(
+        fn $name(cx: &mut Env, [x, y]: [Term; 2]) -> BifResult {
+            if Effort::$effort.is_long(x, y) {
+                leave(cx, $text, &[x, y])?;
+            }
+            let made = arith($f(cx, x, y))?;
+            cx.bump(Effort::$effort.reductions(x, y, made));
+            Ok(made)
+        }
+    )*};
+}
+arith2_long! {
+    mul_2 = num::mul, Product, "*";
+    div_2 = num::int_div, Quotient, "div";
+    rem_2 = num::int_rem, Quotient, "rem";
+}
+/// Leaves for a dirty thread with what takes long, where the operator is applied: an instruction takes its value here.
+#[cold]
+fn leave(cx: &mut Env, name: &str, args: &[Term]) -> Result<(), Fail> {
+    let export = crate::exports::export(am::ERLANG, atom::intern(name), 2);
+    let applied = cx.bif_pc == export.stub.as_ptr() as *const u64;
+    dirty_if(cx, "erlang", name, args, || applied)
 }
 fn divide_2(cx: &mut Env, [x, y]: [Term; 2]) -> BifResult {
     arith(num::div(cx, x, y))
@@ -130,10 +153,10 @@ fn ceil_1(cx: &mut Env, [x]: [Term; 1]) -> BifResult {
 crate::bifs! {
     Guard "erlang":"+"/2 = add_2;
     Guard "erlang":"-"/2 = sub_2;
-    Guard "erlang":"*"/2 = mul_2;
+    Guard "erlang":"*"/2 = mul_2 [long];
     Guard "erlang":"/"/2 = divide_2;
-    Guard "erlang":"div"/2 = div_2;
-    Guard "erlang":"rem"/2 = rem_2;
+    Guard "erlang":"div"/2 = div_2 [long];
+    Guard "erlang":"rem"/2 = rem_2 [long];
     Guard "erlang":"band"/2 = band_2;
     Guard "erlang":"bor"/2 = bor_2;
     Guard "erlang":"bxor"/2 = bxor_2;

@@ -39,6 +39,26 @@ impl Effort {
     /// Digits that are one reduction, and the most reductions that one operation counts.
     const PER_REDUCTION: usize = 16;
     const MOST: usize = 4000;
+    /// Products of digits from which on a multiplication, or a division, takes some milliseconds.
+    const LONG_PRODUCT: usize = 16 << 20;
+    const LONG_QUOTIENT: usize = 4 << 20;
+
+    /// Whether the operation takes long.
+    #[inline]
+    pub fn is_long(self, x: Term, y: Term) -> bool {
+        let (Some((_, x)), Some((_, y))) = (x.as_big(), y.as_big()) else {
+            return false;
+        };
+        let (m, n) = (x.len(), y.len());
+        match self {
+            // What is too large fails at once.
+            Effort::Product => {
+                m.saturating_mul(n) > Effort::LONG_PRODUCT && m + n <= max_digits() + 1
+            }
+            Effort::Quotient => m >= n && (m - n + 1).saturating_mul(n) > Effort::LONG_QUOTIENT,
+            Effort::Longer | Effort::Result => false,
+        }
+    }
 
     /// Reductions that an operation counts which has made `made` of `x` and `y`. None of small ones.
     pub fn reductions(self, x: Term, y: Term, made: Term) -> usize {

@@ -1,7 +1,7 @@
 //! Arithmetic of integers.
 
 use super::*;
-use purlin_isa::helpers::RESULT_IN_FRAME;
+use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};
 
 impl<'a, 'e> Gen<'a, 'e> {
     /// The general case of an operation, as a cold place: `n` is its number. It comes back with the result written.
@@ -39,7 +39,8 @@ impl<'a, 'e> Gen<'a, 'e> {
                 Arg::Y(y) => (u64::from(y) + 1) | RESULT_IN_FRAME,
                 _ => 0,
             };
-            g.a.mov_i(R12, n | live << 8 | result << 32);
+            let body = if fail.label().is_none() { IN_BODY } else { 0 };
+            g.a.mov_i(R12, n | live << 8 | body | result << 32);
             g.helper(helper);
             g.cmp_word(RCX, none);
             g.a.jcc(Cond::E, failed);
