@@ -9,8 +9,11 @@ use super::{Gone, matchspec};
 use purlin_kernel::waits;
 use purlin_term::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use purlin_term::{Term, compare};
+use std::borrow::Borrow;
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::collections::btree_map::{Entry, OccupiedEntry};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering as Memory};
 
@@ -63,13 +66,43 @@ impl PartialEq for Key {
     }
 }
 impl Eq for Key {}
-/// Keys are exact here, and lie in their objects.
-type Map = BTreeMap<Key, Owned>;
+
+/// A key of the map: exact, and in its object. An object that takes the place of one with an equal key brings its own.
+struct Held(Cell<Key>);
+
+impl Borrow<Key> for Held {
+    #[inline]
+    fn borrow(&self) -> &Key {
+        // SAFETY: it is only set by who has the map for itself, and no search is under way then.
+        unsafe { &*self.0.as_ptr() }
+    }
+}
+impl Ord for Held {
+    #[inline]
+    fn cmp(&self, o: &Held) -> Ordering {
+        self.0.get().cmp(&o.0.get())
+    }
+}
+impl PartialOrd for Held {
+    fn partial_cmp(&self, o: &Held) -> Option<Ordering> {
+        Some(self.cmp(o))
+    }
+}
+impl PartialEq for Held {
+    fn eq(&self, o: &Held) -> bool {
+        self.cmp(o).is_eq()
+    }
+}
+impl Eq for Held {}
+
+type Map = BTreeMap<Held, Owned>;
 
 // SAFETY: keys are terms in objects that the map owns, and are only read under the lock.
 unsafe impl Send for Key {}
 // SAFETY: as above.
 unsafe impl Sync for Key {}
+// SAFETY: as above; it is set under the lock for writing.
+unsafe impl Sync for Held {}
 
 /// The nodes of a table that was emptied: to be dropped at leisure.
 pub struct Remains(#[expect(dead_code, reason = "kept to be dropped")] Map);
@@ -111,6 +144,10 @@ impl TreeTable {
     fn key(&self, o: &Object) -> Key {
         Key::Exact(o.element(self.keypos))
     }
+    #[inline]
+    fn held(&self, o: &Object) -> Held {
+        Held(Cell::new(self.key(o)))
+    }
     /// Objects and their words, heads included.
     pub fn size(&self) -> (usize, usize) {
         (
@@ -130,36 +167,22 @@ impl TreeTable {
     }
     fn put_in(&self, set: &mut Map, o: Owned) {
         let words = o.words() as isize;
-        let key = self.key(&o);
-        match set.get_mut(&key) {
-            Some(old) => {
-                self.count(0, words - old.words() as isize);
-                let k = o.element(self.keypos);
-                if k.is_immed() && old.element(self.keypos) == k {
-                    *old = o;
-                } else {
-                    self.replace(set, o);
-                }
+        match set.entry(self.held(&o)) {
+            Entry::Occupied(e) => {
+                self.count(0, words - e.get().words() as isize);
+                self.replace(e, o);
             }
-            None => {
+            Entry::Vacant(e) => {
                 self.count(1, TREE_HEAD_WORDS as isize + words);
-                set.insert(key, o);
+                e.insert(o);
             }
         }
     }
-    /// Puts `o` in the place of the object with its key.
-    fn replace(&self, set: &mut Map, o: Owned) {
-        let key = o.element(self.keypos);
-        if let Some(old) = set.get_mut(&Key::Exact(key))
-            && key.is_immed()
-            && old.element(self.keypos) == key
-        {
-            *old = o;
-            return;
-        }
-        // The map's key lies in the old object, or equals the new one without being the same.
-        set.remove(&Key::Exact(key));
-        set.insert(Key::Exact(key), o);
+    /// Puts `o` in the place of an object with an equal key.
+    fn replace(&self, mut e: OccupiedEntry<'_, Held, Owned>, o: Owned) {
+        // The map's key lies in the old object.
+        e.key().0.set(self.key(&o));
+        e.insert(o);
     }
 
     /// Calls `f` with the object whose key is `key`.
@@ -219,11 +242,11 @@ impl TreeTable {
     ) -> Result<Option<R>, Gone> {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
-        if let Some(o) = set.get_mut(&Key::Exact(key)) {
-            let (change, r) = f(o);
+        if let Entry::Occupied(mut e) = set.entry(Held(Cell::new(Key::Exact(key)))) {
+            let (change, r) = f(e.get_mut());
             if let Change::Replace(new) = change {
-                self.count(0, new.words() as isize - o.words() as isize);
-                self.replace(set, new);
+                self.count(0, new.words() as isize - e.get().words() as isize);
+                self.replace(e, new);
             }
             return Ok(Some(r));
         }
@@ -248,15 +271,14 @@ impl TreeTable {
     ) -> Result<Option<Owned>, Gone> {
         let mut t = self.write();
         let set = t.as_mut().ok_or(Gone)?;
-        let key = Key::Exact(key);
-        if !set.get(&key).is_some_and(|o| which(o)) {
-            return Ok(None);
+        match set.entry(Held(Cell::new(Key::Exact(key)))) {
+            Entry::Occupied(e) if which(e.get()) => {
+                let o = e.remove();
+                self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
+                Ok(Some(o))
+            }
+            _ => Ok(None),
         }
-        let o = set.remove(&key);
-        if let Some(o) = &o {
-            self.count(-1, -((TREE_HEAD_WORDS + o.words()) as isize));
-        }
-        Ok(o)
     }
 
     /// Calls `f` with the object number `ix` in order, `None` at the end; `Ok(None)` beyond it.

@@ -680,9 +680,87 @@ fn hashmap_frame(a: Term, b: Term, exact: bool) -> Frame {
     }
 }
 
-/// The order of two terms.
+/// The order of two terms that are not the same word. Tuples are walked without a stack as long as nothing has terms in it before their
+/// last elements: most keys of tables are such.
 #[inline(never)]
-fn order(a: Term, b: Term, exact: bool) -> Ordering {
+fn order(mut a: Term, mut b: Term, exact: bool) -> Ordering {
+    while let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) {
+        if x.len() != y.len() {
+            return x.len().cmp(&y.len());
+        }
+        let mut nested = None;
+        for (i, (&p, &q)) in x.iter().zip(y).enumerate() {
+            if p == q {
+                continue;
+            }
+            match order_shallow(p, q, exact) {
+                Some(Ordering::Equal) => {}
+                Some(o) => return o,
+                None if i + 1 == x.len() => nested = Some((p, q)),
+                None => return order_any(a, b, exact),
+            }
+        }
+        let Some((p, q)) = nested else {
+            return Ordering::Equal;
+        };
+        (a, b) = (p, q);
+    }
+    order_shallow(a, b, exact).unwrap_or_else(|| order_any(a, b, exact))
+}
+
+/// The order of two terms that need no frame: leaves, or small maps of leaves with the same immediates as keys.
+#[inline]
+fn order_shallow(a: Term, b: Term, exact: bool) -> Option<Ordering> {
+    if let Some(o) = order_leaves(a, b, exact) {
+        return Some(o);
+    }
+    let (keys, x) = a.as_flatmap()?;
+    let (others, y) = b.as_flatmap()?;
+    if keys.len() != others.len() {
+        return Some(keys.len().cmp(&others.len()));
+    }
+    let same = keys.iter().zip(others).all(|(k, l)| k == l && k.is_immed());
+    if !same || release::has(MAP_KEYS_BY_NUMBER) && !in_order(keys) {
+        return None;
+    }
+    for (&p, &q) in x.iter().zip(y) {
+        if p != q {
+            match order_leaves(p, q, exact)? {
+                Ordering::Equal => {}
+                o => return Some(o),
+            }
+        }
+    }
+    Some(Ordering::Equal)
+}
+
+/// The order of two terms, unless both are of a type that has terms in it.
+#[inline]
+fn order_leaves(a: Term, b: Term, exact: bool) -> Option<Ordering> {
+    if a.is_small() && b.is_small() {
+        return Some(a.small_value().cmp(&b.small_value()));
+    }
+    let (ra, rb) = (rank(a), rank(b));
+    if ra != rb {
+        return Some(ra.cmp(&rb));
+    }
+    match ra {
+        0 => Some(cmp_numbers(a, b, exact)),
+        1 => Some(atom::cmp(a, b)),
+        2 => Some(cmp_refs(a, b)),
+        4 => Some(cmp_ports(a, b)),
+        5 => Some(cmp_pids(a, b)),
+        11 => match (a.as_bits(), b.as_bits()) {
+            (Some(x), Some(y)) => Some(cmp_bits(&x, &y)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The order of two terms of any shape.
+#[inline(never)]
+fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
     let mut todo: SmallVec<[Frame; 8]> = SmallVec::new();
     let (mut a, mut b, mut exact) = (a, b, exact);
     'all: loop {

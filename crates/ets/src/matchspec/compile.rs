@@ -1,7 +1,7 @@
 //! From a specification to a [`Program`], or to what is wrong with it.
 
 use super::functions::Function;
-use super::{Action, Code, Dialect, Op, Place, Program, Test, WHOLE, variable};
+use super::{Action, Code, Dialect, Op, Place, Program, Test, WHOLE, bindings, variable, whole};
 use purlin_term::copy::copy_whole;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_term};
@@ -421,8 +421,8 @@ impl Compiler {
             }
         } else if t.is_immed() {
             self.ops.push(match () {
-                () if t == atom::intern("$_") => Op::Whole,
-                () if t == atom::intern("$$") => {
+                () if t == whole() => Op::Whole,
+                () if t == bindings() => {
                     self.builds = true;
                     Op::Bindings
                 }

@@ -14,11 +14,18 @@ pub use compile::{Clause, Compiled, compile, lint};
 pub use functions::Function;
 pub use run::{Host, Runner, Subject};
 
+use purlin_native::lazy_atoms;
 use purlin_term::frag::Fragment;
 use purlin_term::node::Node;
 use purlin_term::{Term, am, atom, compare, gc, map, off_heap};
 use smallvec::{SmallVec, smallvec};
 use std::cmp::Ordering;
+
+lazy_atoms! {
+    pub(crate) whole = "$_";
+    pub(crate) bindings = "$$";
+    element_name = "element";
+}
 
 /// `trace_control_word`, which specifications read and set.
 pub static TRACE_CONTROL_WORD: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
@@ -266,6 +273,29 @@ fn is_variable(t: Term) -> bool {
 /// The order of `pattern`, as far as its first variable, against `t`: `Equal` if `t` begins like it. No pattern with
 /// a variable has a map in it.
 pub(crate) fn cmp_prefix(pattern: Term, t: Term) -> Ordering {
+    // Most patterns are tuples whose elements before a variable have no terms in them.
+    if let (Some(a), Some(b)) = (pattern.as_tuple(), t.as_tuple())
+        && a.len() == b.len()
+    {
+        for (&p, &e) in a.iter().zip(b) {
+            if p.is_list_ptr() || p.is_tuple() {
+                return cmp_nested_prefix(pattern, t);
+            }
+            if is_variable(p) {
+                return Ordering::Equal;
+            }
+            match compare::cmp(p, e) {
+                Ordering::Equal => {}
+                o => return o,
+            }
+        }
+        return Ordering::Equal;
+    }
+    cmp_nested_prefix(pattern, t)
+}
+
+/// As [`cmp_prefix`], of any shape.
+fn cmp_nested_prefix(pattern: Term, t: Term) -> Ordering {
     let mut todo: SmallVec<[(Term, Term); 8]> = smallvec![(pattern, t)];
     while let Some((p, t)) = todo.pop() {
         if is_variable(p) {
@@ -331,7 +361,7 @@ pub(crate) fn keeps_key(keypos: usize, head: Term, body: Term) -> bool {
     if !tail.is_nil() {
         return false;
     }
-    let whole = atom::intern("$_");
+    let whole = whole();
     if single == whole {
         return true;
     }
@@ -353,7 +383,7 @@ pub(crate) fn keeps_key(keypos: usize, head: Term, body: Term) -> bool {
     // `{element, KeyPos, '$_'}` is the key too.
     !constant
         && matches!(built.as_tuple(), Some(&[f, pos, of])
-            if f == atom::intern("element") && of == whole && pos == Term::small(keypos as i64))
+            if f == element_name() && of == whole && pos == Term::small(keypos as i64))
 }
 
 /// Whether what `body` builds is sure to be what `pattern` has matched. `constant`: `body` stands for itself.
@@ -393,8 +423,8 @@ fn builds(pattern: Term, body: Term, constant: bool) -> bool {
             return false;
         } else if b.is_immed() {
             let special = a == am::UNDERSCORE
-                || a == atom::intern("$$")
-                || a == atom::intern("$_")
+                || a == bindings()
+                || a == whole()
                 || constant && variable(a).is_some();
             if a != b || special {
                 return false;
