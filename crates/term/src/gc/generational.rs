@@ -532,6 +532,8 @@ fn finish(heap: &mut Heap) {
         heap.need_fullsweep = true;
     }
     heap.vheap_bytes = vheap_size_for(heap.off_heap.bytes, heap.vheap_bytes, heap.min_vheap_words);
+    // Each collection walks through the whole stack: as many bytes of binaries are worth that.
+    heap.vheap_bytes = heap.vheap_bytes.max(heap.stack_words() * 8);
     if is_short() {
         let most = heap.off_heap.bytes + BINARIES_IN_SHORT;
         heap.vheap_bytes = heap.vheap_bytes.min(most);
