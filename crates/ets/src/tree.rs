@@ -3,6 +3,11 @@
 //! A B-tree under one lock, ordered by `==`: 1 and 1.0 are one key. A walk leaves off at a key, not at a place, so
 //! nothing needs fixing for it. Like hash tables, a table that was deleted has no tree.
 
+#![expect(
+    clippy::mutable_key_type,
+    reason = "a key is exchanged for an equal one only"
+)]
+
 use super::hash::{Change, LOOK_EVERY, Verdict, Visitor};
 use super::object::{HEAD_WORDS, Object, Owned};
 use super::{Gone, matchspec};
