@@ -65,8 +65,9 @@ macro_rules! for_each_helper {
     };
 }
 
-/// In what `arith` is given: its result goes to a Y register. A bit of the half that has the number.
+/// In what `arith` is given: the operation stands in no guard. A bit of the half that has its number.
 pub const IN_BODY: u64 = 1 << 31;
+/// In what `arith` is given: its result goes to a Y register. A bit of the half that has the register's number.
 pub const RESULT_IN_FRAME: u64 = 1 << 31;
 
 macro_rules! rows {
