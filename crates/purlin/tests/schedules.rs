@@ -179,6 +179,28 @@ fn a_name_whose_holder_ends() {
     none("name_right");
 }
 
+/// Between the two comes a server that is not the program's.
+#[test]
+fn a_value_that_stands_for_a_moment() {
+    found("env_race", "until <");
+    none("env_right");
+}
+
+/// What a sampler has found is told by a schedule that nothing is drawn for, if one fails; if not, it fails again as it has.
+#[test]
+fn what_a_sampler_finds_fails_again() {
+    for sampler in ["pos", "surw", "pct:3", "random"] {
+        let file = File::new("sampled");
+        let words = ["schedules", "--strategy", sampler, "--seed", "1", "--to"];
+        let o = run(&[&words[..], &[file.path(), "--", "run", "env_race.erl"]].concat());
+        let t = text(&o);
+        assert_eq!(o.status.code(), Some(1), "{sampler}: {t}");
+        assert!(t.contains("failed with status 1"), "{sampler}: {t}");
+        let o = run(&["replay", file.path()]);
+        assert!(text(&o).contains("as recorded"), "{sampler}: {}", text(&o));
+    }
+}
+
 /// A message that is held back arrives after that of another process; those of one sender stay in order, and come before its end.
 #[test]
 fn a_message_that_arrives_late() {

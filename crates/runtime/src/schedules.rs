@@ -9,6 +9,7 @@ use purlin_kernel::choice::told::deviation;
 pub use purlin_kernel::choice::told::{Recorded, deviation_text, read, told};
 use purlin_kernel::choice::{self, Sampling, report};
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -41,6 +42,9 @@ pub(crate) struct Request {
     libraries: Vec<PathBuf>,
 }
 
+/// Deviations of one schedule that `delays:N` may ask for.
+const MOST_DELAYS: usize = 1000;
+
 fn strategy(word: &str) -> Option<Strategy> {
     Some(match word {
         "portfolio" => Strategy::Portfolio,
@@ -49,7 +53,7 @@ fn strategy(word: &str) -> Option<Strategy> {
         "delays" => Strategy::Delays(2),
         "none" => Strategy::Base,
         _ => match word.strip_prefix("delays:") {
-            Some(n) => Strategy::Delays(n.parse().ok().filter(|n| *n > 0)?),
+            Some(n) => Strategy::Delays(n.parse().ok().filter(|n| (1..=MOST_DELAYS).contains(n))?),
             None => Strategy::Sample(Sampling::named(word)?),
         },
     })
@@ -67,6 +71,20 @@ pub fn function(text: &str) -> Option<(String, String, u32)> {
     let arity = arity.parse().ok().filter(|n| *n < 256)?;
     let named = !module.is_empty() && !function.is_empty();
     named.then(|| (module.to_owned(), function.to_owned(), arity))
+}
+
+/// Tells the command that has started this emulator, by its descriptor of that number, that there is one.
+fn says_so(descriptor: &str) {
+    let own = descriptor.bytes().all(|b| b.is_ascii_digit());
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(format!("/proc/self/fd/{descriptor}"));
+    if let Ok(mut f) = file
+        && own
+    {
+        // Nobody is told if it cannot be.
+        let _ = f.write_all(b"begun");
+    }
 }
 
 /// Reads what is asked for, and puts the mode on. Called before anything else of the runtime.
@@ -115,6 +133,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             "first" => search.first.extend(deviation(value)),
             "argument" => search.command.push(value.to_owned()),
             "library" => libraries.push(PathBuf::from(value)),
+            "begun" => says_so(value),
             "steps" => steps = true,
             "live" => live = true,
             "copied" => copied = Some(PathBuf::from(value)),

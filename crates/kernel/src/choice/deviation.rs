@@ -31,6 +31,9 @@ pub enum Sampling {
     Surw,
 }
 
+/// Places at which `pct:D` may have priorities change.
+const MOST_CHANGES: u32 = 1000;
+
 impl Sampling {
     /// Its name, as on the command line.
     pub fn name(self) -> String {
@@ -44,7 +47,9 @@ impl Sampling {
     /// The one of that name.
     pub fn named(name: &str) -> Option<Sampling> {
         Some(match name.split_once(':') {
-            Some(("pct", d)) => Sampling::Pct(d.parse().ok().filter(|d| *d > 0)?),
+            Some(("pct", d)) => {
+                Sampling::Pct(d.parse().ok().filter(|d| (1..=MOST_CHANGES).contains(d))?)
+            }
             None => match name {
                 "random" => Sampling::Walk,
                 "pos" => Sampling::Pos,
@@ -107,6 +112,8 @@ pub struct Op {
     pub begun: bool,
     /// Processes of the program that could run instead.
     pub others: u32,
+    /// There are some, or a server that does what the program has asked for could.
+    pub served: bool,
     /// Virtual time; and when the next timer is due, as far as it is known.
     pub at: i64,
     pub due: i64,

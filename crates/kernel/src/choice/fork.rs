@@ -22,7 +22,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// What is asked for.
@@ -90,6 +90,8 @@ enum Role {
 /// Runs, and time, for cutting a schedule down.
 const MOST_FORKS: usize = 400;
 const MOST_CUT: Duration = Duration::from_secs(20);
+/// Schedules that nothing is drawn for, which are tried at a time in place of one that was drawn.
+const SIMPLE: usize = 32;
 /// Ways to fail that are told of one search.
 const MOST_WAYS: usize = 20;
 
@@ -362,7 +364,7 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                 let t = o.touch;
                 let _ = writeln!(
                     text,
-                    "{} {} {} {} {} {} {} {} {} {} {} {} {}",
+                    "{} {} {} {} {} {} {} {} {} {} {} {} {} {}",
                     o.path,
                     o.op,
                     t.native,
@@ -375,7 +377,8 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                     o.at,
                     o.due,
                     u8::from(o.begun),
-                    u8::from(o.lasts)
+                    u8::from(o.lasts),
+                    u8::from(o.served)
                 );
             }
             write_all(to, &text);
@@ -567,6 +570,10 @@ pub fn search(s: &Search) {
         {
             break;
         }
+        if i == 0 {
+            // Whose code runs in a process shows late: the second run knows it from the start.
+            super::lay_down(&plan::given(&ops_of(&bases[0].1)));
+        }
     }
     let first = |b: &(i32, String, String)| b.1.lines().next().and_then(Outcome::of);
     let Some(Outcome::Ended(base)) = first(&bases[0]) else {
@@ -587,7 +594,7 @@ pub fn search(s: &Search) {
             exit(5)
         }
     }
-    let ops: Vec<Op> = bases[0].1.lines().skip(1).filter_map(op_of).collect();
+    let ops = ops_of(&bases[if decided { 1 } else { 0 }].1);
     let mut tried = Tried::default();
     tried.schedules += 1;
     tried.hashes.insert(base.hash);
@@ -739,6 +746,20 @@ fn cut(plan: &Plan, mut schedule: Schedule, g: &Ground) -> Option<Cut> {
                 [schedule] = all;
             }
         }
+        // A schedule that nothing is drawn for tells more.
+        let began = Instant::now();
+        for some in plan.rest().chunks(SIMPLE) {
+            if !matches!(&schedule[..], [d] if matches!(d.kind, Kind::Sample(..)))
+                || began.elapsed() > MOST_CUT
+            {
+                break;
+            }
+            let outcomes = trunk(some, g)?;
+            let fails = |o: &Option<Outcome>| o.as_ref().is_some_and(Outcome::fails);
+            if let Some(i) = outcomes.iter().position(fails) {
+                schedule = some[i].clone();
+            }
+        }
     }
     let before = schedule.len();
     let mut shrink = Shrink::new(schedule);
@@ -811,6 +832,11 @@ fn most_seconds(base: Duration) -> u32 {
     (base.as_secs_f64() * 20.0) as u32 + 10
 }
 
+/// The operations that a run of the base has noted.
+fn ops_of(report: &str) -> Vec<Op> {
+    report.lines().skip(1).filter_map(op_of).collect()
+}
+
 fn op_of(line: &str) -> Option<Op> {
     let mut w = line.split(' ');
     Some(Op {
@@ -829,6 +855,7 @@ fn op_of(line: &str) -> Option<Op> {
         due: w.next()?.parse().ok()?,
         begun: w.next()? == "1",
         lasts: w.next()? == "1",
+        served: w.next()? == "1",
     })
 }
 
@@ -886,9 +913,19 @@ pub(super) fn say(text: &str) {
     crate::report::to_stderr(text);
 }
 
+/// The result could not be written.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Prints the result. Who has closed standard output does not want it.
 pub(super) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let done = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(e) = done
+        && e.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        LOST.store(true, Ordering::Relaxed);
+        say(&format!("purlin: schedules: cannot write: {e}\n"));
+    }
 }
 
 pub(super) fn exit(status: i32) -> ! {
@@ -896,6 +933,10 @@ pub(super) fn exit(status: i32) -> ! {
         super::trunk::end();
         super::folder::remove();
     }
+    let status = match status {
+        0 if LOST.load(Ordering::Relaxed) => 71,
+        s => s,
+    };
     // SAFETY: no return; this is the only thread.
     unsafe { libc::_exit(status) }
 }

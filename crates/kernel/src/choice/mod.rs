@@ -273,6 +273,7 @@ fn wakes(cell: u32) {
                 code: false,
                 begun,
                 others,
+                served: others > 0,
                 at: now(),
                 due,
                 lasts: false,
@@ -331,6 +332,17 @@ impl State {
         };
         self.ready.iter().filter(|(c, _)| can(c)).count() as u32
     }
+    /// Whether another process than that one is ready, or runs, that does what the program has asked for.
+    fn serving(&self, cell: u32) -> bool {
+        let serves = |c: &u32| {
+            *c != cell
+                && self
+                    .known
+                    .get(c)
+                    .is_some_and(|k| k.serves && k.hold == Hold::No)
+        };
+        self.ready.iter().any(|(c, _)| serves(c))
+    }
     /// A process deviates from the base: how it is held, if it is.
     fn deviates(&mut self, path: u64, op: u32, kind: Kind) -> Option<Hold> {
         self.stops += 1;
@@ -349,6 +361,8 @@ impl State {
                 let mut sampler = sample::Sampler::new(sampling, seed);
                 for k in self.known.values_mut() {
                     k.priority = sampler.begins(k.path);
+                    // A run that is told knows it already, one of a search does not.
+                    k.own = false;
                 }
                 self.sampler = Some(sampler);
                 None
@@ -477,6 +491,7 @@ pub fn ran(cell: u32, finds_code: bool) {
                 code: false,
                 begun: false,
                 others: 0,
+                served: false,
                 at: now(),
                 due: i64::MAX,
                 lasts: false,
@@ -556,6 +571,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     }
     if s.profile.is_some() {
         let (others, due) = (s.others(cell), crate::timer::next_due());
+        let served = others > 0 || s.serving(cell);
         let begun = s.from.is_none();
         if let Some(v) = &mut s.profile {
             v.push(Op {
@@ -566,6 +582,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
                 code,
                 begun,
                 others,
+                served,
                 at: now(),
                 due,
                 lasts,
@@ -595,6 +612,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
         }
         None => None,
     };
+    own &= !matches!(kind, Some(Kind::Sample(..)));
     let mut stops = hold;
     if stops.is_none() && s.handed.is_some_and(|c| c != cell) {
         // Somebody waited for what this process did last.
@@ -710,8 +728,13 @@ impl State {
     /// A process does an operation now.
     fn does(&mut self, cell: u32, path: u64, op: u32, touch: Touch) {
         if self.sampler.is_some() {
-            let own = self.known(cell).own;
+            let k = self.known(cell);
+            let (own, serves) = (k.own, k.serves);
             let State { known, sampler, .. } = self;
+            if let Some(s) = sampler.as_mut().filter(|_| serves && !own) {
+                // Nothing is drawn by it: only runs that are told know who serves.
+                s.order.push((path, op));
+            }
             if let Some(s) = sampler.as_mut().filter(|_| own) {
                 s.done(path, op, touch);
                 for k in known.values_mut() {

@@ -184,7 +184,7 @@ impl Plan {
                     }
                 }
                 // Where nobody else can run it makes no difference, but for time.
-                o if o.others == 0 => {
+                o if o.others == 0 && !(o.served && seen.races(i)) => {
                     if o.touch.native != WAKES {
                         alone.push(i);
                     }
@@ -214,10 +214,12 @@ impl Plan {
         let stalls = matches!(strategy, Strategy::Portfolio | Strategy::Stalls) && stall > 0;
         let mut lists = Vec::new();
         if flips {
-            let exact: Vec<Schedule> = racing
-                .iter()
-                .filter(|&&i| ops[i].touch.native != WAKES)
-                .flat_map(|&i| {
+            let exact = |keyed: bool| {
+                let some = racing.iter().filter(move |&&i| {
+                    let t = &ops[i].touch;
+                    t.native != WAKES && keyed == (t.key != 0)
+                });
+                some.flat_map(|&i| {
                     let (path, op) = (ops[i].path, ops[i].op);
                     seen.after(i).into_iter().map(move |(p, o)| {
                         vec![Deviation {
@@ -227,10 +229,13 @@ impl Plan {
                         }]
                     })
                 })
-                .collect();
+                .collect::<Vec<Schedule>>()
+            };
             let mut one = at(&racing, Kind::Last);
+            // Two that touch one key of a table: few, and each may matter.
+            one.extend(exact(true));
             one.extend(at(&calm, Kind::Last));
-            one.extend(exact);
+            one.extend(exact(false));
             one.extend(at(&wakes, Kind::Last));
             lists.push(one);
         }
@@ -355,6 +360,14 @@ impl Plan {
             }
         }
         v
+    }
+
+    /// Those that were not given yet, and that nothing was drawn for.
+    pub fn rest(&self) -> &[Schedule] {
+        match self.strategy {
+            Strategy::Portfolio => &self.queue[self.next..],
+            _ => &[],
+        }
     }
 
     /// One of the strategies that draw, in turn.
@@ -585,6 +598,7 @@ mod tests {
             at: 0,
             due: i64::MAX,
             lasts: false,
+            served: false,
         }
     }
 

@@ -150,8 +150,11 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
         s.to.clone()
             .unwrap_or_else(|| PathBuf::from(format!("purlin-schedule-{}.psch", s.seed)));
     let paths: Vec<PathBuf> = (1..=all.len()).map(|n| numbered(&path, n)).collect();
+    let mut written = Vec::new();
     for (f, path) in all.iter().zip(&paths) {
-        if let Err(e) = write_private(path, f.file(s).as_bytes()) {
+        let done = write_private(path, f.file(s).as_bytes());
+        written.push(done.is_ok());
+        if let Err(e) = done {
             say(&format!("purlin: cannot write {}: {e}\n", path.display()));
         }
     }
@@ -186,7 +189,7 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
             if s.keep_going {
                 let _ = write!(text, "\n{}. ", n + 1);
             }
-            text.push_str(&f.text(s, path));
+            text.push_str(&f.text(s, written[n].then_some(path)));
         }
     }
     print(&text);
@@ -194,8 +197,23 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
     exit(strictly(s, 1, open))
 }
 
-/// Writes a file that is for its owner alone: it may have secrets that the program has read.
+/// Writes a file that is for its owner alone: it may have secrets that the program has read. It is there as a whole, or as it was.
 fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+        return write_at(path, bytes);
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let part = path.with_file_name(name);
+    let done = write_at(&part, bytes).and_then(|()| std::fs::rename(&part, path));
+    if done.is_err() {
+        // What is left of it is no file of a schedule.
+        let _ = std::fs::remove_file(&part);
+    }
+    done
+}
+
+fn write_at(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     let mut f = options
         .write(true)
@@ -285,7 +303,8 @@ impl Failure {
             json_text(&self.output)
         )
     }
-    fn text(&self, s: &Search, path: &Path) -> String {
+    /// As text. `path`: its file, if that could be written.
+    fn text(&self, s: &Search, path: Option<&PathBuf>) -> String {
         let (run, failed) = (&self.run, &self.failed);
         let mut text = String::new();
         let ended = match run.status {
@@ -299,16 +318,22 @@ impl Failure {
         match failed.schedule.is_empty() {
             true => {
                 let _ = writeln!(text, "the base itself {ended}");
+                if let Some(path) = path {
+                    let _ = writeln!(text, "Again: purlin replay {}", path.display());
+                }
             }
             false => {
                 let _ = writeln!(text, "{ended}");
                 let _ = writeln!(
                     text,
-                    "Shrunk from {} deviation{} to {}. Again: purlin replay {}",
+                    "Shrunk from {} deviation{} to {}.{}",
                     failed.before,
                     if failed.before == 1 { "" } else { "s" },
                     failed.schedule.len(),
-                    path.display()
+                    path.map_or(String::new(), |p| format!(
+                        " Again: purlin replay {}",
+                        p.display()
+                    ))
                 );
             }
         }

@@ -3,7 +3,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use purlin_runtime::schedules::{
     Recorded, VARIABLE, deviation_text, folder, function, is_strategy,
@@ -15,6 +19,9 @@ use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
 
 const USE: &str = "purlin schedules [--seeds N] [--for SECONDS] [--seed N] [--strategy NAME] [--stall MS] [--jobs N] [--to FILE] \
 [--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--fresh-dir] [--keep-going] [--json] [--strict] -- COMMAND";
+
+/// Milliseconds that `--stall` may have.
+const LONGEST_STALL: u64 = 3_600_000;
 
 pub(super) fn wrong(text: impl std::fmt::Display) -> Failure {
     Failure::new(USAGE, format!("purlin: {text}"))
@@ -176,6 +183,11 @@ impl Options {
                     let n = value
                         .parse::<u64>()
                         .map_err(|_| wrong(format!("{option}: '{value}' is no number")))?;
+                    if key == "stall" && n > LONGEST_STALL {
+                        return Err(wrong(format!(
+                            "--stall: {n} ms are more than an hour ({LONGEST_STALL})"
+                        )));
+                    }
                     let _ = writeln!(o.request, "{key} {n}");
                     if key == "seed" {
                         o.seed = n;
@@ -443,7 +455,78 @@ fn start(
         args.extend(["exec".into(), "--".into()]);
     }
     args.extend(words.iter().cloned());
-    Err(become_program(&me, &args, &environment.0))
+    if own {
+        return Err(become_program(&me, &args, &environment.0));
+    }
+    let begun = Begun::new()?;
+    request.push_str(&begun.line());
+    environment.set(VARIABLE, &request);
+    let status = begun.run(&me, &args, &environment.0)?;
+    if begun.is_none() {
+        let name = words.first().unwrap_or(&args[0]).to_string_lossy();
+        // A command that could not even begin has said so.
+        if status == 0 {
+            return Err(wrong(format!(
+                "schedules: '{name}' has started no emulator of Purlin: nothing was run in another order"
+            )));
+        }
+    }
+    Ok(status)
+}
+
+/// A file in memory that the emulator which a command starts writes to: whether there was one. A command that is none of Purlin's own
+/// may end well without.
+struct Begun(File);
+
+impl Begun {
+    fn new() -> Result<Begun, Failure> {
+        // SAFETY: a name, and a descriptor that is ours. Programs that this one starts have it, too.
+        let f = unsafe {
+            let fd = libc::memfd_create(c"begun".as_ptr(), 0);
+            (fd >= 0).then(|| File::from(OwnedFd::from_raw_fd(fd)))
+        };
+        f.map(Begun).ok_or_else(|| {
+            let e = std::io::Error::last_os_error();
+            Failure::new(SYSTEM, format!("purlin: schedules: {}", reason(&e)))
+        })
+    }
+    /// For the emulator: where it writes to.
+    fn line(&self) -> String {
+        format!("begun {}\n", self.0.as_raw_fd())
+    }
+    fn is_none(&self) -> bool {
+        self.0.metadata().is_ok_and(|m| m.len() == 0)
+    }
+    /// Runs a program with this process's input and output to its end, which comes with that of this process: its status.
+    fn run(
+        &self,
+        program: &Path,
+        args: &[OsString],
+        environment: &[(OsString, OsString)],
+    ) -> Result<u8, Failure> {
+        let mut c = Command::new(program);
+        c.args(args).env_clear();
+        c.envs(environment.iter().map(|(name, value)| (name, value)));
+        // SAFETY: between fork and exec a plain call.
+        unsafe {
+            c.pre_exec(|| {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                Ok(())
+            });
+            // Whoever types Ctrl-C means the program, which says how far it came.
+            libc::signal(libc::SIGINT, libc::SIG_IGN);
+            c.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                Ok(())
+            });
+        }
+        let status = c.status().map_err(|e| {
+            let name = program.display();
+            Failure::new(SYSTEM, format!("purlin: cannot run {name}: {}", reason(&e)))
+        })?;
+        let signal = status.signal().unwrap_or(0);
+        Ok(status.code().unwrap_or(128 + signal).clamp(0, 255) as u8)
+    }
 }
 
 /// Has programs that this process turns into lie at the same addresses each time: nothing can depend on them then.
