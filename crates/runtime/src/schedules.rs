@@ -11,6 +11,7 @@ use purlin_kernel::choice::{self, Sampling, report};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The variable of the environment that says what is asked for: lines of a key and a value. Programs don't see it.
@@ -162,6 +163,8 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
     }
     let started = recorded.unwrap_or_else(|| starts(now, search.seed));
     purlin_term::background_free::at_once();
+    // How far a step of a large collection gets depends on the time that it takes, and what is collected later on that.
+    purlin_term::gc::STEPS_ABOVE_WORDS.store(usize::MAX, Ordering::Relaxed);
     purlin_term::etf::fix_local();
     choice::begin(started);
     let asked = match replay {
