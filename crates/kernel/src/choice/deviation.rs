@@ -117,6 +117,8 @@ pub struct Op {
     /// Virtual time; and when the next timer is due, as far as it is known.
     pub at: i64,
     pub due: i64,
+    /// A runner of tests has begun with them.
+    pub tests: bool,
     /// What it does lasts beyond the run, or is shared with runs that are forked from it later.
     pub lasts: bool,
 }

@@ -364,7 +364,7 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                 let t = o.touch;
                 let _ = writeln!(
                     text,
-                    "{} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+                    "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {}",
                     o.path,
                     o.op,
                     t.native,
@@ -378,7 +378,8 @@ pub(super) fn ended(status: i32, deadlock: bool) {
                     o.due,
                     u8::from(o.begun),
                     u8::from(o.lasts),
-                    u8::from(o.served)
+                    u8::from(o.served),
+                    u8::from(o.tests)
                 );
             }
             write_all(to, &text);
@@ -856,6 +857,7 @@ fn op_of(line: &str) -> Option<Op> {
         begun: w.next()? == "1",
         lasts: w.next()? == "1",
         served: w.next()? == "1",
+        tests: w.next()? == "1",
     })
 }
 

@@ -115,6 +115,8 @@ struct State {
     profile: Option<Vec<Op>>,
     /// The function before whose first operation nothing is tried: module, function, arity. None: it has begun.
     from: Option<(Term, Term, u32)>,
+    /// A runner of tests has begun with them, as far as a profile of the base shows it.
+    tests: bool,
     /// Operations are told as text.
     story: Option<Vec<report::Line>>,
     running: u32,
@@ -264,6 +266,7 @@ fn wakes(cell: u32) {
         let by = s.known.get(&running).is_some_and(|k| k.program);
         let (others, due) = (s.others(cell) + u32::from(by), crate::timer::next_due());
         let begun = s.from.is_none();
+        let tests = s.tests;
         if let Some(v) = &mut s.profile {
             v.push(Op {
                 path,
@@ -274,6 +277,7 @@ fn wakes(cell: u32) {
                 begun,
                 others,
                 served: others > 0,
+                tests,
                 at: now(),
                 due,
                 lasts: false,
@@ -492,6 +496,7 @@ pub fn ran(cell: u32, finds_code: bool) {
                 begun: false,
                 others: 0,
                 served: false,
+                tests: false,
                 at: now(),
                 due: i64::MAX,
                 lasts: false,
@@ -569,10 +574,12 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     {
         s.from = None;
     }
+    s.tests |= s.profile.is_some() && !s.tests && report::runs_tests(cx, pc);
     if s.profile.is_some() {
         let (others, due) = (s.others(cell), crate::timer::next_due());
         let served = others > 0 || s.serving(cell);
         let begun = s.from.is_none();
+        let tests = s.tests;
         if let Some(v) = &mut s.profile {
             v.push(Op {
                 path,
@@ -583,6 +590,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
                 begun,
                 others,
                 served,
+                tests,
                 at: now(),
                 due,
                 lasts,

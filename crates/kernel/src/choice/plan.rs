@@ -136,7 +136,9 @@ impl<'a> Seen<'a> {
             };
             o.begun && o.code && (makes(o.touch.native) || races())
         };
-        (0..self.ops.len()).find(first).unwrap_or(0)
+        // A suite begins with its first test: before that the application is started.
+        let tests = self.ops.iter().position(|o| o.tests).unwrap_or(0);
+        (tests..self.ops.len()).find(first).unwrap_or(tests)
     }
     /// Whether it sends to somebody whom another process sends something later.
     fn may_be_late(&self, i: usize) -> bool {
@@ -287,9 +289,21 @@ impl Plan {
             .enumerate()
             .map(|(i, o)| ((o.path, o.op), i))
             .collect();
-        let (queue, early): (Vec<Schedule>, Vec<Schedule>) = queue
+        let (queue, mut early): (Vec<Schedule>, Vec<Schedule>) = queue
             .into_iter()
             .partition(|s| order.get(&(s[0].path, s[0].op)).is_none_or(|i| *i >= meets));
+        // What follows something that lasts runs from the start, too. Where that is little, such as the end of a suite which notes what
+        // has failed, it comes last.
+        let lasts = ops.iter().position(|o| o.lasts).unwrap_or(usize::MAX);
+        let costs = |s: &Schedule| order.get(&(s[0].path, s[0].op)).is_some_and(|i| *i > lasts);
+        let (costly, cheap): (Vec<Schedule>, Vec<Schedule>) = queue.into_iter().partition(costs);
+        let queue = match costly.len() < cheap.len() {
+            true => {
+                early.extend(costly);
+                cheap
+            }
+            false => in_turn(vec![cheap, costly]),
+        };
         Plan {
             queue,
             next: 0,
@@ -599,6 +613,7 @@ mod tests {
             due: i64::MAX,
             lasts: false,
             served: false,
+            tests: false,
         }
     }
 

@@ -163,6 +163,29 @@ pub(super) fn is_within(cx: &Cx, pc: *const u64, name: (Term, Term, u32)) -> boo
     places.any(|p| (p.module, p.function, p.arity) == name)
 }
 
+/// Functions by which ExUnit and eunit run tests, by module and a part of the name.
+const RUNNERS: &[(&str, &str)] = &[
+    ("Elixir.ExUnit.Runner", "run_module"),
+    ("Elixir.ExUnit.Runner", "run_setup_all"),
+    ("Elixir.ExUnit.Runner", "spawn_test"),
+    ("eunit_proc", ""),
+];
+
+/// Whether a runner of tests runs some.
+pub(super) fn runs_tests(cx: &Cx, pc: *const u64) -> bool {
+    let all = code::stack::addresses(cx, pc, DEPTH);
+    let mut places = all
+        .iter()
+        .enumerate()
+        .filter_map(|(i, a)| code::stack::place(i, *a));
+    places.any(|p| {
+        let (module, function) = (atom::name(p.module), atom::name(p.function));
+        RUNNERS
+            .iter()
+            .any(|(m, f)| *m == module && function.contains(f))
+    })
+}
+
 /// The pid of that data, as it is written.
 pub(super) fn pid(data: u32) -> String {
     short(Term::pid(data))
