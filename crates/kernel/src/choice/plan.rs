@@ -296,13 +296,13 @@ impl Plan {
         // has failed, it comes last.
         let lasts = ops.iter().position(|o| o.lasts).unwrap_or(usize::MAX);
         let costs = |s: &Schedule| order.get(&(s[0].path, s[0].op)).is_some_and(|i| *i > lasts);
-        let (costly, cheap): (Vec<Schedule>, Vec<Schedule>) = queue.into_iter().partition(costs);
-        let queue = match costly.len() < cheap.len() {
+        let queue = match queue.iter().filter(|s| costs(s)).count() < queue.len() / 2 {
             true => {
-                early.extend(costly);
+                let (costly, cheap) = queue.into_iter().partition(costs);
+                early.extend::<Vec<Schedule>>(costly);
                 cheap
             }
-            false => in_turn(vec![cheap, costly]),
+            false => queue,
         };
         Plan {
             queue,
