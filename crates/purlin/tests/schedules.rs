@@ -201,6 +201,54 @@ fn what_a_sampler_finds_fails_again() {
     }
 }
 
+/// Numbers out of range, and a command that starts no emulator, are told in a line; so is what cannot be written, of which nothing is left.
+#[test]
+fn what_cannot_be_done_is_told() {
+    let program = ["--", "run", "gone_race.erl"];
+    for (options, status, what) in [
+        (&["--strategy", "pct:4000000000"][..], 2, "no strategy"),
+        (&["--strategy", "delays:4000000000"][..], 2, "no strategy"),
+        (
+            &["--stall", "9223372036854775807"][..],
+            2,
+            "more than an hour",
+        ),
+        (&["--to", "/dev/full"][..], 1, "cannot write /dev/full"),
+    ] {
+        let o = run(&[&["schedules", "--seed", "1"], options, &program].concat());
+        assert_eq!(o.status.code(), Some(status), "{}", text(&o));
+        assert!(text(&o).contains(what), "{}", text(&o));
+        assert!(!text(&o).contains("Again:"), "{}", text(&o));
+    }
+    let o = run(&["schedules", "--seed", "1", "--", "true"]);
+    assert_eq!(o.status.code(), Some(2), "{}", text(&o));
+    assert!(text(&o).contains("has started no emulator"), "{}", text(&o));
+    let o = run(&["schedules", "--seed", "1", "--", "no-such-command"]);
+    assert_eq!(o.status.code(), Some(127), "{}", text(&o));
+    let begun = "exec \"$0\" exec -- erl -noshell -eval 'halt(3).'";
+    let file = File::new("begun");
+    let me = purlin();
+    let me = me.to_str().expect("text");
+    let o = run(&[
+        "schedules",
+        "--seed",
+        "1",
+        "--to",
+        file.path(),
+        "--",
+        "sh",
+        "-c",
+        begun,
+        me,
+    ]);
+    assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+    assert!(
+        text(&o).contains("the base itself failed with status 3\nAgain: purlin replay"),
+        "{}",
+        text(&o)
+    );
+}
+
 /// A message that is held back arrives after that of another process; those of one sender stay in order, and come before its end.
 #[test]
 fn a_message_that_arrives_late() {

@@ -455,10 +455,24 @@ fn discover(seconds: u32) -> bool {
     }
 }
 
+/// Something was given on standard input, or could have been.
+static GIVEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether the command was given something on standard input, which the program does not get.
+pub(super) fn was_given_input() -> bool {
+    GIVEN.load(Ordering::Relaxed)
+}
+
 /// Standard input is nobody's.
 fn no_input() {
     // SAFETY: plain calls.
     unsafe {
+        let mut s: libc::stat = std::mem::zeroed();
+        if libc::fstat(0, &raw mut s) == 0 {
+            let kind = s.st_mode & libc::S_IFMT;
+            let some = kind == libc::S_IFIFO || (kind == libc::S_IFREG && s.st_size > 0);
+            GIVEN.store(some, Ordering::Relaxed);
+        }
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
         if null >= 0 {
             libc::dup2(null, 0);

@@ -1,6 +1,6 @@
 //! What people read of a search: its result, the story of a schedule, and the file that it is written to.
 
-use super::fork::{Replay, Search, Tried, exit, is_endless, print, say, strictly};
+use super::fork::{Replay, Search, Tried, exit, is_endless, print, say, strictly, was_given_input};
 use super::given::{Given, steps_of};
 use super::outside::Account;
 use super::plan::Schedule;
@@ -45,6 +45,9 @@ pub(super) fn account(s: &Search, outside: &Account) -> String {
         true => format!("Seed {seed} decides all of it.\n"),
         false => format!("Seed {seed} decides all of it but {}.\n", all.join(", ")),
     };
+    if was_given_input() {
+        text.push_str("Standard input is empty for the program, whatever the command is given.\n");
+    }
     if outside.writes_files() && !folder::any() {
         text.push_str("Schedules may meet files that others have left: --fresh-dir gives each a folder as new.\n");
     }
