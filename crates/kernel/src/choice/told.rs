@@ -203,27 +203,30 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
 /// Writes a file that is for its owner alone: it may have secrets that the program has read. It is there as a whole, or as it was.
 fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
-        return write_at(path, bytes);
+        return write_at(path, bytes, false);
     }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}", std::process::id()));
     let part = path.with_file_name(name);
-    let done = write_at(&part, bytes).and_then(|()| std::fs::rename(&part, path));
-    if done.is_err() {
-        // What is left of it is no file of a schedule.
+    let done = write_at(&part, bytes, true).and_then(|()| std::fs::rename(&part, path));
+    // What is left of it is no file of a schedule; what was there before is not ours.
+    if let Err(e) = &done
+        && e.kind() != std::io::ErrorKind::AlreadyExists
+    {
         let _ = std::fs::remove_file(&part);
     }
     done
 }
 
-fn write_at(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Writes to a file, which is made. `own`: nothing may be there yet, not even a link that another has laid.
+fn write_at(path: &Path, bytes: &[u8], own: bool) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
-    let mut f = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
+    let options = options.write(true).mode(0o600);
+    let mut f = match own {
+        true => options.create_new(true),
+        false => options.create(true).truncate(true),
+    }
+    .open(path)?;
     if f.metadata()?.is_file() {
         f.set_permissions(std::fs::Permissions::from_mode(0o600))?;
     }
