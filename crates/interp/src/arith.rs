@@ -217,6 +217,7 @@ unsafe fn long_way(cx: *mut Cx, pc: *const u64, live: usize, n: usize, a: Term, 
         return Where::Here;
     }
     if !c.dirty {
+        super::traced::again(c, pc);
         c.interp.pc = pc;
         c.interp.live = live;
         c.interp.exit = Exit::DirtyCpu;

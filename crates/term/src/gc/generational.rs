@@ -417,9 +417,8 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
         false => take_room(heap),
     };
     let mut size = heap_size_for(bound).max(min).max(room);
-    // The first collection is that of what it was born with.
     let block = heap.block_words();
-    if !heap.shrink_next && heap.collections > 1 && is_growing(block, heap.serves, is_crowded()) {
+    if !heap.shrink_next && is_growing(block, heap.serves, is_crowded()) {
         size = size.max(grown(block));
     }
     // One that was left nearly full is not left so again.

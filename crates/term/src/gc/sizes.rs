@@ -126,14 +126,15 @@ pub(super) fn is_filled_too_soon(size: usize, fresh: usize, survived: usize) -> 
 }
 
 /// Whether a young block of so many words, which a process has filled without waiting since it was collected before, is two sizes larger
-/// the next time: it is at work on something that takes more, and the size that this takes is found by few collections.
+/// the next time: it is at work on something that takes more, and the size that this takes is found by few collections. Smaller ones than
+/// stock's first grow as they must: most processes come to little more than they were born with, and wait.
 pub(super) fn is_growing(size: usize, serves: bool, crowded: bool) -> bool {
-    size < REST_WORDS && !serves && !crowded
+    (BUSY_WORDS..REST_WORDS).contains(&size) && !serves && !crowded
 }
 
 /// The size for a block that [`is_growing`].
 pub(super) fn grown(size: usize) -> usize {
-    heap_size_for(heap_size_for(size + 1) + 1).max(BUSY_WORDS)
+    heap_size_for(heap_size_for(size + 1) + 1)
 }
 
 /// Before a heap gets more room than so many words at once it gets [`STEP`]: it may have to wait for its turn soon, with all
@@ -363,6 +364,10 @@ mod tests {
                 && !is_filled_too_soon(KEPT_WORDS, 30_000, 30_000)
         );
         assert!(may_stay_large(LARGE_WORDS, true) && may_stay_large(STAY_WORDS, false));
+        assert!(is_growing(BUSY_WORDS, false, false) && is_growing(REST_WORDS - 1, false, false));
+        assert!(!is_growing(BUSY_WORDS - 1, false, false) && !is_growing(REST_WORDS, false, false));
+        assert!(!is_growing(1000, true, false) && !is_growing(1000, false, true));
+        assert_eq!((grown(233), grown(610)), (610, 1598));
         assert!(!may_stay_large(STAY_WORDS, true) && !may_stay_large(STAY_WORDS + 1, false));
     }
 }

@@ -2,7 +2,7 @@
 %% apply and as funs, with registers in use around them, where they fail, and while others look at the process or end it.
 %% @stress @shared @fence @seconds 120
 -module(large_products).
--export([main/0, by_name/3, registers/4, guard/2, caught/2, multiply/2]).
+-export([main/0, by_name/3, registers/4, guard/2, caught/2, multiply/2, divide/2]).
 
 main() ->
     A = dense(4300, 1),
@@ -28,7 +28,33 @@ main() ->
     looked_at(A, B),
     ended(A, B),
     suspended(A, C),
-    say(exit, exits(A, B)).
+    say(exit, exits(A, B)),
+    say(traced, traced(A, B)).
+
+%% A function that begins with such an operation is called once.
+traced(A, B) ->
+    [begin
+         erlang:trace_pattern({?MODULE, F, 2}, true, [local, call_count]),
+         erlang:trace_pattern({?MODULE, F, 2}, [{'_', [], [{return_trace}]}], [local]),
+         P = spawn(fun() -> receive go -> ok end, ?MODULE:F(A, B) end),
+         Ref = monitor(process, P),
+         erlang:trace(P, true, [call]),
+         P ! go,
+         receive {'DOWN', Ref, _, _, Why} -> ok end,
+         Told = erlang:trace_delivered(P),
+         Seen = seen(P, Told),
+         {call_count, N} = erlang:trace_info({?MODULE, F, 2}, call_count),
+         erlang:trace_pattern({?MODULE, F, 2}, false, [local, call_count]),
+         erlang:trace_pattern({?MODULE, F, 2}, false, [local]),
+         {F, Why, Seen, N}
+     end || F <- [multiply, divide]].
+seen(P, Ref) ->
+    receive
+        {trace, P, What, {_, F, _}} -> [{What, F} | seen(P, Ref)];
+        {trace, P, What, {_, F, _}, _} -> [{What, F} | seen(P, Ref)];
+        {trace_delivered, P, Ref} -> []
+    end.
+divide(X, Y) -> X div Y.
 
 say(What, Value) -> io:format("~p: ~p~n", [What, Value]).
 hash(X) when is_integer(X) -> {X > 0, erlang:phash2(X)};
