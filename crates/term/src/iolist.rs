@@ -281,7 +281,7 @@ pub fn size_unless_long(t: Term, pieces: usize, bytes: usize) -> Result<Option<u
     let limit = small_limit();
     let mut walk = IoWalk::new(t);
     let (mut large, mut merged, mut n) = (0, 0, 0usize);
-    // Whether it is not long so far. A sum that no machine word holds is that of a long one.
+    // Whether it is not long so far. A sum that no machine word holds stays at the largest, which is no size.
     let mut count = |len: usize| {
         n = n.saturating_add(len);
         match len < limit {

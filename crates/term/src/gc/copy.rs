@@ -329,8 +329,7 @@ impl<'a> Mover<'a> {
         match t.raw() & 3 {
             TAG_LIST => {
                 let p = t.ptr();
-                let a = p as usize;
-                if !self.mine(a) {
+                if !self.mine(p as usize) {
                     self.outside(slot);
                     return;
                 }
@@ -342,13 +341,7 @@ impl<'a> Mover<'a> {
                     self.notes.note(tl);
                     return;
                 }
-                let q = self.take(a, 2);
-                q.write(h);
-                q.add(1).write(tl);
-                let c = Term::cons_at(q);
-                p.write(Term::NON_VALUE);
-                p.add(1).write(c);
-                *slot = c;
+                self.move_cell(slot, p, h, tl);
             }
             TAG_BOXED => {
                 let p = t.ptr();
@@ -376,6 +369,29 @@ impl<'a> Mover<'a> {
             }
             _ => {}
         }
+    }
+
+    /// Copies the cell at `p`, which `*slot` points at and whose words are `head` and `tail`, leads the slot to the copy, and leaves the
+    /// mark of a cell behind. Gives the copy's place.
+    ///
+    /// # Safety
+    /// As for [`Mover::forward`]; the cell is to be moved, and has not been.
+    #[inline(always)]
+    unsafe fn move_cell(
+        &mut self,
+        slot: *mut Term,
+        p: *mut Term,
+        head: Term,
+        tail: Term,
+    ) -> *mut Term {
+        let q = self.take(p as usize, 2);
+        q.write(head);
+        q.add(1).write(tail);
+        let c = Term::cons_at(q);
+        p.write(Term::NON_VALUE);
+        p.add(1).write(c);
+        *slot = c;
+        q
     }
 
     /// Whether what lies at `a` is to be moved by this copy. An address below an area wraps round to a large number, so that one
@@ -658,8 +674,7 @@ impl<'a> Mover<'a> {
         let mut t = *slot;
         loop {
             let p = t.ptr();
-            let a = p as usize;
-            if !self.mine(a) {
+            if !self.mine(p as usize) {
                 self.outside(slot);
                 return slot.add(1);
             }
@@ -671,13 +686,7 @@ impl<'a> Mover<'a> {
                 self.notes.note(tl);
                 return slot.add(1);
             }
-            let q = self.take(a, 2);
-            q.write(h);
-            q.add(1).write(tl);
-            let c = Term::cons_at(q);
-            p.write(Term::NON_VALUE);
-            p.add(1).write(c);
-            *slot = c;
+            let q = self.move_cell(slot, p, h, tl);
             // The next cell goes right behind this one, and its head needs no look: go on with its tail at once.
             if !h.is_immed() || !tl.is_list_ptr() {
                 return slot.add(1);
@@ -696,14 +705,13 @@ impl<'a> Mover<'a> {
     /// a mark in the place of its first head leads the scan past it.
     ///
     /// # Safety
-    /// As for [`Mover::scan_list`]; the cell was just copied, and its head is an immediate.
+    /// As for [`Mover::scan_list`]; the cell was just copied, its head is an immediate, and `t` points to a cell.
     #[inline(never)]
     unsafe fn copy_run(&mut self, first: *mut Term, mut t: Term) {
         let mut slot = first.add(1);
         loop {
             let p = t.ptr();
-            let a = p as usize;
-            if !self.mine(a) {
+            if !self.mine(p as usize) {
                 break;
             }
             let (h, tl) = (*p, *p.add(1));
@@ -711,13 +719,7 @@ impl<'a> Mover<'a> {
             if h == Term::NON_VALUE {
                 break;
             }
-            let q = self.take(a, 2);
-            q.write(h);
-            q.add(1).write(tl);
-            let c = Term::cons_at(q);
-            p.write(Term::NON_VALUE);
-            p.add(1).write(c);
-            *slot = c;
+            let q = self.move_cell(slot, p, h, tl);
             // In the other generation, or in another run of it.
             if q != slot.add(1) {
                 slot = slot.add(1);
