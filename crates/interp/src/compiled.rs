@@ -9,7 +9,7 @@
 use super::arith::EFFORTS;
 use super::handler::{again, go, op};
 use super::{Exit, STEP};
-use crate::code::compiled::lead;
+use crate::code::compiled::{lead, left_for};
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
 use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};
@@ -103,6 +103,7 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
     if next & 1 != 0 {
         return again::<F>(cx, to, e, hp, reds);
     }
+    left_for(cx, to);
     go!(cx, to, e, hp, reds)
 });
 

@@ -221,6 +221,8 @@ pub struct Context<P> {
     pub chaos: i64,
     /// Where machine code has found the keys that it looks for in small maps: what it looks at first the next time. Any number is right.
     pub key_hints: [u8; KEY_HINTS],
+    /// How often machine code was left for an instruction without any, by the hash of its address: see crate `kernel`, `code::compiled`.
+    pub left: [i16; LEFT_PLACES],
     /// Reductions of the time slice that are kept back, so that samples of what runs come sooner.
     pub sampled_reds: i64,
     /// Reductions that this thread has used, and that are left until its next sample.
@@ -229,6 +231,9 @@ pub struct Context<P> {
     pub pieces: u32,
     pub until_sample: i64,
 }
+
+/// Places that count where machine code was left: a power of two. Two addresses that share one have their functions compiled sooner.
+pub const LEFT_PLACES: usize = 1 << 10;
 
 /// A budget of samples begins so far below zero that the first look at it comes at once, and can be told from others.
 pub const NO_BUDGET: i64 = 1 << 60;
@@ -320,6 +325,7 @@ impl<P> Context<P> {
             returns: std::ptr::null(),
             chaos: 0,
             key_hints: [0; KEY_HINTS],
+            left: [0; LEFT_PLACES],
             sampled_reds: 0,
             sampled: 0,
             pieces: 0,

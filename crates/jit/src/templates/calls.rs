@@ -33,11 +33,12 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.mov(R10, r);
         self.if_not_kind(R10, Subtag::Fun, exit);
         // Arity in the low byte, and whether it is a function by name.
+        let (by_name, found) = (self.a.label(), self.a.label());
         self.a.load32(RCX, boxed(R10, FUN_BITS));
         self.a
             .alu_i(D, And, RCX, (FUN_BY_NAME | FUN_ARITY_MASK) as i32);
         self.a.alu_i(D, Cmp, RCX, n as i32);
-        self.a.jcc(Cond::Ne, exit);
+        self.a.jcc(Cond::Ne, by_name);
         self.a.load(R11, boxed(R10, FUN_TARGET));
         // None while its module is purged, or when that has gone.
         let address = self.env.targets.fun_address;
@@ -45,6 +46,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.test(Q, RCX, RCX);
         self.a.jcc(Cond::E, exit);
         self.a.load32(R11, at(RCX, -4));
+        self.a.bind(found);
         let stub = self.env.stubs.fun[n as usize];
         match frame {
             None => {
@@ -58,5 +60,18 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.a.jmp_abs(stub);
             }
         }
+        // An export stands there in the place of a fun entry.
+        self.later(move |g| {
+            g.a.bind(by_name);
+            g.a.alu_i(D, Cmp, RCX, (n | FUN_BY_NAME) as i32);
+            g.a.jcc(Cond::Ne, exit);
+            g.a.load(R11, boxed(R10, FUN_TARGET));
+            g.a.load(RCX, at(R11, g.env.targets.export_address));
+            g.a.load32(R11, at(RCX, -4));
+            // Natives have none: the interpreter calls them sooner.
+            g.a.alu_i(D, Cmp, R11, g.env.stubs.local as i32);
+            g.a.jcc(Cond::E, exit);
+            g.a.jmp(found);
+        });
     }
 }

@@ -12,6 +12,7 @@ use super::Module;
 use crate::cx::Cx;
 use purlin_isa::ops::Op;
 use purlin_loader::lower::LoweredFunction;
+use purlin_native::cx::LEFT_PLACES;
 use purlin_term::fun;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -25,6 +26,8 @@ pub trait Compiled: Sync {
     fn begins(&self) -> (*const u64, Option<i64>);
     /// The function that was found running at `pc` is worth machine code.
     fn wanted(&self, pc: *const u64, caller: *const u64);
+    /// Machine code was left for the function at `pc` so often that it is worth some: whether it got some.
+    fn called(&self, pc: *const u64) -> bool;
     /// Bytes of machine code.
     fn bytes(&self) -> usize;
     /// Nobody comes to code any more that was taken back for breakpoints, by whatever way: those who are within it may be waited for.
@@ -155,6 +158,30 @@ pub(crate) fn goes_on(cx: &mut Cx) {
     cx.sampled_reds -= n;
     cx.reds += n;
     cx.charged += n;
+}
+
+/// How often machine code calls a function that has none until it gets some: fewer than that are cheaper interpreted.
+const CALLS: i16 = 24;
+/// How often it calls one that can have none until that is asked again.
+const IN_VAIN: i16 = 10_000;
+
+/// Machine code was left for the instruction at `pc`, which has none: counts it. Samples meet a function that takes little time too
+/// seldom, however often it is called.
+///
+/// # Safety
+/// `pc` is an instruction of code that the process is about to run. Nothing is in registers of the machine alone.
+#[inline(always)]
+pub unsafe fn left_for(cx: *mut Cx, pc: *const u64) {
+    // The upper bits of a product by the golden ratio, which lie evenly.
+    let evenly = (pc as u64 >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let place = (evenly >> (64 - LEFT_PLACES.ilog2())) as usize;
+    // SAFETY: by the contract; the place is one of that many.
+    let n = unsafe { &mut (&mut (*cx).left)[place] };
+    *n += 1;
+    if *n == CALLS {
+        let made = compiled().is_some_and(|c| c.called(pc));
+        *n = if made { 0 } else { CALLS - IN_VAIN };
+    }
 }
 
 /// The process that runs leaves its time slice, or waits.

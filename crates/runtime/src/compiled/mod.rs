@@ -484,6 +484,21 @@ impl Compiled for Owner {
             self.want(caller.wrapping_sub(1));
         }
     }
+    fn called(&self, pc: *const u64) -> bool {
+        // Some have none by chance.
+        if self.chaos {
+            return false;
+        }
+        let Some(m) = code::module_at(pc) else {
+            return false;
+        };
+        let Some(f) = m.function_at(pc).copied() else {
+            return false;
+        };
+        let mut s = self.state.lock();
+        self.tidy(&mut s);
+        self.make(&mut s, &m, &f)
+    }
     fn loaded(&self, m: &Module) {
         if !self.always {
             return;
