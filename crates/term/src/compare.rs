@@ -460,140 +460,142 @@ fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
     }
 }
 
-/// Equality of terms of any shape. Hash maps of equal keys have equal trees, so they compare node by node.
+/// Words to compare pairwise: where they are in both terms, how many are left, and whether their equality is exact.
+#[derive(Clone, Copy)]
+struct Run {
+    a: *const Term,
+    b: *const Term,
+    n: usize,
+    exact: bool,
+}
+
+/// Equality of terms of any shape. Hash maps of equal keys have equal trees, so they compare node by node. A run of words that is over
+/// leaves nothing behind, so that lists and last elements need no stack.
 #[inline(never)]
 fn equal_any(a: Term, b: Term, exact: bool) -> bool {
-    // Words to compare pairwise: (at in a, at in b, count, exact).
-    let mut todo: SmallVec<[(*const Term, *const Term, usize, bool); 16]> = SmallVec::new();
-    let (mut a, mut b, mut exact) = (a, b, exact);
-    'all: loop {
-        // One pair; falls through where equal so far.
-        'pair: {
-            if a == b {
-                break 'pair;
+    let mut todo: SmallVec<[Run; 16]> = SmallVec::new();
+    let mut run = Run {
+        a: &raw const a,
+        b: &raw const b,
+        n: 1,
+        exact,
+    };
+    loop {
+        if run.n == 0 {
+            match todo.pop() {
+                Some(r) => run = r,
+                None => return true,
             }
-            if a.is_list_ptr() {
-                if !b.is_list_ptr() {
-                    return false;
+            continue;
+        }
+        // SAFETY: there are words left in both; they are in terms in hand, or the arguments.
+        let (x, y) = unsafe { (*run.a, *run.b) };
+        // SAFETY: at most one behind the last.
+        unsafe {
+            run.a = run.a.add(1);
+            run.b = run.b.add(1);
+        }
+        run.n -= 1;
+        if x == y {
+            continue;
+        }
+        // An integer may be equal to a float.
+        if x.is_immed() && (run.exact || y.is_immed()) || run.exact && y.is_immed() {
+            return false;
+        }
+        let exact = run.exact;
+        let mut enter = |a: *const Term, b: *const Term, n: usize| {
+            if n > 0 {
+                if run.n > 0 {
+                    todo.push(run);
                 }
-                // SAFETY: conses are two words; the loop below walks the tails without growing the stack.
-                unsafe {
-                    todo.push((a.ptr().add(1), b.ptr().add(1), 1, exact));
-                    let (x, y) = (*a.ptr(), *b.ptr());
-                    a = x;
-                    b = y;
-                }
-                continue 'all;
+                run = Run { a, b, n, exact };
             }
-            let (ra, rb) = (rank(a), rank(b));
-            if ra != rb {
+        };
+        if x.is_list_ptr() {
+            if !y.is_list_ptr() {
                 return false;
             }
-            match ra {
-                6 => {
-                    let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) else {
-                        return false;
-                    };
-                    if x.len() != y.len() {
-                        return false;
-                    }
-                    if !x.is_empty() {
-                        todo.push((x.as_ptr(), y.as_ptr(), x.len(), exact));
-                    }
-                }
-                3 => {
-                    if !cmp_fun_heads(a, b).is_eq() {
-                        return false;
-                    }
-                    if let (Some(x), Some(y)) = (a.as_fun(), b.as_fun())
-                        && !x.env.is_empty()
-                    {
-                        todo.push((x.env.as_ptr(), y.env.as_ptr(), x.env.len(), exact));
-                    }
-                }
-                7 => {
-                    let (Some(x), Some(y)) = (a.as_record(), b.as_record()) else {
-                        return false;
-                    };
-                    if !same_definition(x.definition, y.definition) {
-                        return false;
-                    }
-                    if !x.values.is_empty() {
-                        todo.push((x.values.as_ptr(), y.values.as_ptr(), x.values.len(), exact));
-                    }
-                }
-                // SAFETY: layout of maps; both have the same header, hence the same words.
-                8 => unsafe {
-                    let (p, q) = (a.ptr(), b.ptr());
-                    let h = (*p).raw();
-                    if h != (*q).raw() {
-                        return false;
-                    }
-                    let kind = layout::map_kind(h);
-                    if kind != layout::MAP_NODE && (*p.add(1)).raw() != (*q.add(1)).raw() {
-                        return false;
-                    }
-                    if kind == MAP_FLAT {
-                        let n = (*p.add(1)).raw() as usize;
-                        if n > 0 {
-                            todo.push((p.add(3), q.add(3), n, exact));
-                            todo.push((p.add(2), q.add(2), 1, true));
-                        }
-                    } else {
-                        let first = if kind == layout::MAP_NODE { 1 } else { 2 };
-                        for i in first..layout::map_words(p) {
-                            let (x, y) = (*p.add(i), *q.add(i));
-                            if x == y {
-                                continue;
-                            }
-                            if x.is_list_ptr() != y.is_list_ptr() {
-                                return false;
-                            }
-                            if x.is_list_ptr() {
-                                todo.push((x.ptr().add(1), y.ptr().add(1), 1, exact));
-                                todo.push((x.ptr(), y.ptr(), 1, true));
-                            } else {
-                                todo.push((p.add(i), q.add(i), 1, exact));
-                            }
-                        }
-                    }
-                },
-                0 => {
-                    if !equal_leaf(a, b, exact) {
-                        return false;
-                    }
-                }
-                // Equal atoms and nils are the same word.
-                1 | 9 => return false,
-                _ => {
-                    if !equal_leaf(a, b, exact) {
-                        return false;
-                    }
-                }
-            }
+            // Conses are two words.
+            enter(x.ptr(), y.ptr(), 2);
+            continue;
         }
-        // Next pair, skipping what is the same word.
-        loop {
-            let Some((p, q, n, e)) = todo.last_mut() else {
-                return true;
-            };
-            // SAFETY: n counts the words left in both arrays.
-            let (x, y) = unsafe { (**p, **q) };
-            exact = *e;
-            *n -= 1;
-            if *n == 0 {
-                todo.pop();
-            } else {
-                // SAFETY: there is at least one more word.
-                unsafe {
-                    *p = p.add(1);
-                    *q = q.add(1);
+        if let Some(p) = x.as_tuple() {
+            match y.as_tuple() {
+                Some(q) if p.len() == q.len() => enter(p.as_ptr(), q.as_ptr(), p.len()),
+                _ => return false,
+            }
+            continue;
+        }
+        let kind = rank(x);
+        if kind != rank(y) {
+            return false;
+        }
+        match kind {
+            3 => {
+                if !cmp_fun_heads(x, y).is_eq() {
+                    return false;
+                }
+                if let (Some(f), Some(g)) = (x.as_fun(), y.as_fun()) {
+                    enter(f.env.as_ptr(), g.env.as_ptr(), f.env.len());
                 }
             }
-            if x != y {
-                a = x;
-                b = y;
-                break;
+            7 => {
+                let (Some(r), Some(s)) = (x.as_record(), y.as_record()) else {
+                    return false;
+                };
+                if !same_definition(r.definition, s.definition) {
+                    return false;
+                }
+                enter(r.values.as_ptr(), s.values.as_ptr(), r.values.len());
+            }
+            // SAFETY: layout of maps; both have the same header, hence the same words.
+            8 => unsafe {
+                let (p, q) = (x.ptr(), y.ptr());
+                let h = (*p).raw();
+                if h != (*q).raw() {
+                    return false;
+                }
+                let kind = layout::map_kind(h);
+                if kind != layout::MAP_NODE && (*p.add(1)).raw() != (*q.add(1)).raw() {
+                    return false;
+                }
+                if run.n > 0 {
+                    todo.push(run);
+                    run.n = 0;
+                }
+                let mut later = |a: *const Term, b: *const Term, n: usize, exact: bool| {
+                    todo.push(Run { a, b, n, exact });
+                };
+                if kind == MAP_FLAT {
+                    let n = (*p.add(1)).raw() as usize;
+                    if n > 0 {
+                        later(p.add(3), q.add(3), n, exact);
+                        later(p.add(2), q.add(2), 1, true);
+                    }
+                } else {
+                    let first = if kind == layout::MAP_NODE { 1 } else { 2 };
+                    for i in first..layout::map_words(p) {
+                        let (x, y) = (*p.add(i), *q.add(i));
+                        if x == y {
+                            continue;
+                        }
+                        if x.is_list_ptr() != y.is_list_ptr() {
+                            return false;
+                        }
+                        if x.is_list_ptr() {
+                            later(x.ptr().add(1), y.ptr().add(1), 1, exact);
+                            later(x.ptr(), y.ptr(), 1, true);
+                        } else {
+                            later(p.add(i), q.add(i), 1, exact);
+                        }
+                    }
+                }
+            },
+            _ => {
+                if !equal_leaf(x, y, exact) {
+                    return false;
+                }
             }
         }
     }
@@ -790,6 +792,24 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
                 }
                 continue 'all;
             }
+            if let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) {
+                let o = x.len().cmp(&y.len());
+                if o.is_eq()
+                    && let Some(i) = x.iter().zip(y).position(|(x, y)| x != y)
+                {
+                    // The elements before are the same words, and most pairs differ in a small integer.
+                    let (x, y) = (&x[i..], &y[i..]);
+                    if x[0].is_small() && y[0].is_small() {
+                        break 'pair x[0].small_value().cmp(&y[0].small_value());
+                    }
+                    if x.len() > 1 {
+                        todo.push(Frame::Array(x[1..].as_ptr(), y[1..].as_ptr(), x.len() - 1));
+                    }
+                    (a, b) = (x[0], y[0]);
+                    continue 'all;
+                }
+                break 'pair o;
+            }
             let (ra, rb) = (rank(a), rank(b));
             if ra != rb {
                 break 'pair ra.cmp(&rb);
@@ -810,23 +830,6 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
                 }
                 4 => cmp_ports(a, b),
                 5 => cmp_pids(a, b),
-                6 => match (a.as_tuple(), b.as_tuple()) {
-                    (Some(x), Some(y)) => {
-                        let o = x.len().cmp(&y.len());
-                        if o.is_eq()
-                            && let Some(i) = x.iter().zip(y).position(|(x, y)| x != y)
-                        {
-                            // The elements before are the same words, and most pairs differ in a small integer.
-                            let (x, y) = (&x[i..], &y[i..]);
-                            if x[0].is_small() && y[0].is_small() {
-                                break 'pair x[0].small_value().cmp(&y[0].small_value());
-                            }
-                            todo.push(Frame::Array(x.as_ptr(), y.as_ptr(), x.len()));
-                        }
-                        o
-                    }
-                    _ => Ordering::Equal,
-                },
                 7 => match (a.as_record(), b.as_record()) {
                     (Some(x), Some(y)) => {
                         let o = cmp_definitions(x.definition, y.definition);
@@ -876,6 +879,7 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
                     }
                     o
                 }
+                // Nils are the same word.
                 9 => Ordering::Equal,
                 _ => match (a.as_bits(), b.as_bits()) {
                     (Some(x), Some(y)) => cmp_bits(&x, &y),
