@@ -83,10 +83,9 @@ fn values_1(cx: &mut Env, [m]: [Term; 1]) -> BifResult {
 fn merge_2(cx: &mut Env, [x, y]: [Term; 2]) -> BifResult {
     need_map!(cx, &[x, y], x);
     need_map!(cx, &[x, y], y);
-    dirty_if(cx, "maps", "merge", &[x, y], || {
-        map::size(x) + map::size(y) > MANY
-    })?;
-    cx.bump((map::size(x) + map::size(y)) / 8);
+    let effort = map::merge_effort(map::size(x), map::size(y));
+    dirty_if(cx, "maps", "merge", &[x, y], || effort > MANY)?;
+    cx.bump(effort / 8);
     Ok(map::merge(cx, x, y))
 }
 fn put_3(cx: &mut Env, [k, v, m]: [Term; 3]) -> BifResult {

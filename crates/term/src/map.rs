@@ -992,9 +992,7 @@ pub fn merge<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Term {
     {
         return merged;
     }
-    let (few, many) = (nx.min(ny), nx.max(ny));
-    // A few insertions share most of the larger map; many cost more than building anew.
-    if many > FLATMAP_LIMIT && few * 8 <= many {
+    if nx.max(ny) > FLATMAP_LIMIT && few_are_put(nx, ny) {
         return if ny <= nx {
             iter(y).fold(x, |m, (k, v)| put(a, m, k, v))
         } else {
@@ -1006,8 +1004,122 @@ pub fn merge<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Term {
             )
         };
     }
+    if nx.min(ny) > FLATMAP_LIMIT {
+        let mut both = 0;
+        let (bm, children) = merge_children(a, x, y, 0, &mut both);
+        return make_node(a, Some(nx + ny - both), bm, children.into_iter());
+    }
     let pairs: Vec<(Term, Term)> = iter(x).chain(iter(y)).collect();
     from_pairs(a, &pairs)
+}
+
+/// Whether the pairs of the smaller of two maps with so many are put into the other one, one by one, to merge them.
+fn few_are_put(nx: usize, ny: usize) -> bool {
+    nx.min(ny) * 8 <= nx.max(ny)
+}
+
+/// How many pairs [`merge`] looks at, of maps that have so many.
+pub fn merge_effort(nx: usize, ny: usize) -> usize {
+    match few_are_put(nx, ny) {
+        true => nx.min(ny),
+        false => nx + ny,
+    }
+}
+
+/// The pairs in a part of a tree.
+fn pairs_in(t: Term) -> usize {
+    match t.is_list_ptr() {
+        true => 1,
+        false => node(t).1.iter().map(|&c| pairs_in(c)).sum(),
+    }
+}
+
+/// Bitmap and children of what comes of two nodes at `level`. Keys that both have are added to `both`; they get the values of `y`.
+fn merge_children<A: Alloc + ?Sized>(
+    a: &mut A,
+    x: Term,
+    y: Term,
+    level: u32,
+    both: &mut usize,
+) -> (u16, SmallVec<[Term; 16]>) {
+    let ((bx, cx), (by, cy)) = (node(x), node(y));
+    let mut children = SmallVec::new();
+    let mut rest = bx | by;
+    while rest != 0 {
+        let bit = rest & rest.wrapping_neg();
+        rest ^= bit;
+        children.push(match (bx & bit != 0, by & bit != 0) {
+            (true, false) => cx[slot_of(bx, bit)],
+            (false, _) => cy[slot_of(by, bit)],
+            _ => {
+                let (p, q) = (cx[slot_of(bx, bit)], cy[slot_of(by, bit)]);
+                merge_parts(a, p, q, level + 1, both)
+            }
+        });
+    }
+    (bx | by, children)
+}
+
+/// What comes of two parts of trees that stand at the same place, `level` levels below the roots. It is one of them where nothing of
+/// the other is in it.
+fn merge_parts<A: Alloc + ?Sized>(
+    a: &mut A,
+    x: Term,
+    y: Term,
+    level: u32,
+    both: &mut usize,
+) -> Term {
+    if x == y {
+        *both += pairs_in(x);
+        return y;
+    }
+    let (bm, children) = match (x.as_cons(), y.as_cons()) {
+        (None, None) => merge_children(a, x, y, level, both),
+        (Some((k, _)), Some((l, _))) => {
+            if eq_exact(k, l) {
+                *both += 1;
+                return y;
+            }
+            let (p, q) = (hash_at(level, k) & 15, hash_at(level, l) & 15);
+            let bm = 1u16 << p | 1 << q;
+            let children: SmallVec<[Term; 16]> = match p.cmp(&q) {
+                Ordering::Less => SmallVec::from_slice(&[x, y]),
+                Ordering::Greater => SmallVec::from_slice(&[y, x]),
+                Ordering::Equal => {
+                    let below = merge_parts(a, x, y, level + 1, both);
+                    SmallVec::from_slice(&[below])
+                }
+            };
+            (bm, children)
+        }
+        // A leaf and a node: the leaf's key leads to one of its children, or to none.
+        (at, _) => {
+            let (leaf, tree) = if at.is_some() { (x, y) } else { (y, x) };
+            let key = leaf.as_cons().map_or(NIL, |l| l.0);
+            let bit = 1u16 << (hash_at(level, key) & 15);
+            let (bm, there) = node(tree);
+            let slot = slot_of(bm, bit);
+            let mut children: SmallVec<[Term; 16]> = SmallVec::from_slice(there);
+            if bm & bit == 0 {
+                children.insert(slot, leaf);
+            } else {
+                let child = there[slot];
+                let (p, q) = if at.is_some() {
+                    (leaf, child)
+                } else {
+                    (child, leaf)
+                };
+                children[slot] = merge_parts(a, p, q, level + 1, both);
+            }
+            (bm | bit, children)
+        }
+    };
+    for part in [y, x] {
+        if part.is_boxed() && node(part) == (bm, &children[..]) {
+            return part;
+        }
+    }
+    make_node(a, None, bm, children.into_iter())
 }
 
 /// Merges two small maps in one walk along both. Where all keys are those of one of them, that is shared, or its keys are. None: what
