@@ -16,6 +16,7 @@ use purlin_term::release::{
 };
 use purlin_term::word::Subtag;
 use purlin_term::{Alloc, NIL, Term, am};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 
 lazy_atoms! {
@@ -119,6 +120,15 @@ impl<'a> Pattern<'a> {
             Pattern::Many(a) => a
                 .find(aho_corasick::Input::new(hay).range(from..))
                 .map(|m| (m.start(), m.end() - m.start())),
+        }
+    }
+    /// Bytes of the longest word.
+    fn longest(&self) -> usize {
+        match self {
+            Pattern::One(f) => f.needle().len(),
+            Pattern::Plain(w) => w.len(),
+            Pattern::Few(f) => f.words.iter().map(|w| w.len()).max().unwrap_or(0),
+            Pattern::Many(a) => a.max_pattern_len(),
         }
     }
     fn tag(&self) -> Term {
@@ -248,8 +258,41 @@ fn search(
         }
         Ok(v)
     })??;
-    cx.bump(o.scope.1 / 512 + found.len() / 8 + 1);
+    // What lies behind the one that was wanted was not looked at.
+    let seen = match found.last() {
+        Some((at, n)) if !all => at + n - o.scope.0,
+        _ => o.scope.1,
+    };
+    cx.bump(seen / BYTES_PER_REDUCTION + found.len() / 8 + 1);
     Ok(found)
+}
+
+/// Bytes that are searched for one reduction.
+const BYTES_PER_REDUCTION: usize = 512;
+/// Bytes in which the first match of a long search is looked for before it leaves for a dirty thread: who takes lines off a large
+/// binary finds each of them near.
+const NEAR: usize = 1 << 16;
+
+/// The first match that `opts` ask for, in the native `binary:f(args…)`.
+fn first(
+    cx: &mut Env,
+    f: &str,
+    args: &[Term],
+    o: &Options,
+) -> Result<Option<(usize, usize)>, Fail> {
+    let (s, p) = (args[0], args[1]);
+    if reschedule::BINARY.exceeded(o.scope.1) && !cx.dirty {
+        let scope = (o.scope.0, NEAR.min(reschedule::BINARY.most()));
+        let near = Options { scope, ..*o };
+        if let Some(&(at, n)) = search(cx, s, p, &near, false)?.first()
+            // A longer word that begins there as well may end behind.
+            && at + with_pattern(p, scope.1, |p| p.longest())? <= scope.0 + scope.1
+        {
+            return Ok(Some((at, n)));
+        }
+        leave_if_long(cx, f, args, o.scope.1)?;
+    }
+    Ok(search(cx, s, p, o, false)?.first().copied())
 }
 
 /// Matches after which a long search looks whether it is to go on.
@@ -263,17 +306,14 @@ fn leave_if_long(cx: &mut Env, f: &str, args: &[Term], size: usize) -> Result<()
 }
 
 fn match_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
-    let size = bytes(s)?.len();
-    leave_if_long(cx, "match", &[s, p, o], size)?;
-    let o = options(o, size, false)?;
-    Ok(match search(cx, s, p, &o, false)?.first() {
-        Some(&m) => pair(cx, m),
-        None => nomatch(),
-    })
+    let options = options(o, bytes(s)?.len(), false)?;
+    let found = first(cx, "match", &[s, p, o], &options)?;
+    Ok(found.map_or(nomatch(), |m| pair(cx, m)))
 }
 fn match_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
-    leave_if_long(cx, "match", &[s, p], bytes(s)?.len())?;
-    match_3(cx, [s, p, NIL])
+    let options = options(NIL, bytes(s)?.len(), false)?;
+    let found = first(cx, "match", &[s, p], &options)?;
+    Ok(found.map_or(nomatch(), |m| pair(cx, m)))
 }
 
 fn matches_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
@@ -297,14 +337,19 @@ fn matches_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
 }
 
 fn split_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
+    split(cx, s, p, o, &[s, p, o])
+}
+/// `binary:split` with these arguments.
+fn split(cx: &mut Env, s: Term, p: Term, o: Term, args: &[Term]) -> BifResult {
     let size = bytes(s)?.len();
-    leave_if_long(cx, "split", &[s, p, o], size)?;
-    let args = [s, p, o];
     let o = options(o, size, true)?;
-    if o.global {
-        leave_if_long(cx, "split", &args, size.saturating_mul(ALL))?;
-    }
-    let found = search(cx, s, p, &o, o.global)?;
+    let found: SmallVec<[(usize, usize); 4]> = match o.global {
+        true => {
+            leave_if_long(cx, "split", args, size.saturating_mul(ALL))?;
+            search(cx, s, p, &o, true)?.into()
+        }
+        false => first(cx, "split", args, &o)?.into_iter().collect(),
+    };
     let mut ranges: Vec<(usize, usize)> = Vec::with_capacity(found.len() + 1);
     let mut from = 0;
     for (at, n) in found {
@@ -335,8 +380,7 @@ fn split_3(cx: &mut Env, [s, p, o]: [Term; 3]) -> BifResult {
     Ok(cx.list(&v))
 }
 fn split_2(cx: &mut Env, [s, p]: [Term; 2]) -> BifResult {
-    leave_if_long(cx, "split", &[s, p], bytes(s)?.len())?;
-    split_3(cx, [s, p, NIL])
+    split(cx, s, p, NIL, &[s, p])
 }
 
 fn at_2(_: &mut Env, [s, i]: [Term; 2]) -> BifResult {

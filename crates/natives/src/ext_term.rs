@@ -144,21 +144,25 @@ fn external_size_2(cx: &mut Env, [t, options]: [Term; 2]) -> BifResult {
 
 /// Whether there are many bytes to decode: as they are, or as they say they will be when inflated.
 fn is_long_external(b: Term) -> bool {
-    let Some(bits) = b.as_bits() else {
-        return false;
-    };
-    let size = match b.as_binary().as_deref() {
+    let bytes = b.as_bits().map_or(0, |b| b.bit_len / 8);
+    inflated_bytes(b).max(bytes) > MANY_BYTES
+}
+/// Bytes that are decoded where the native is called.
+const MANY_BYTES: usize = 4 * MANY;
+
+/// How many bytes there will be when it is inflated, if it is compressed.
+fn inflated_bytes(b: Term) -> usize {
+    match b.as_binary().as_deref() {
         Some(&[VERSION, tag::COMPRESSED, a, b, c, d, ..]) => {
             u32::from_be_bytes([a, b, c, d]) as usize
         }
         _ => 0,
-    };
-    size.max(bits.bit_len / 8) > 4 * MANY
+    }
 }
 
 fn binary_to_term_1(cx: &mut Env, [b]: [Term; 1]) -> BifResult {
     dirty_if(cx, "erlang", "binary_to_term", &[b], || is_long_external(b))?;
-    from_binary(cx, b, false).map(|(t, _)| t)
+    from_binary(cx, b, false, usize::MAX).map(|(t, _)| t)
 }
 fn binary_to_term_2(cx: &mut Env, [b, options]: [Term; 2]) -> BifResult {
     let (mut safe, mut used) = (false, false);
@@ -175,28 +179,43 @@ fn binary_to_term_2(cx: &mut Env, [b, options]: [Term; 2]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(bad_option(cx, &[b, options]));
     }
-    dirty_if(cx, "erlang", "binary_to_term", &[b, options], || {
-        is_long_external(b)
-    })?;
-    let (t, n) = from_binary(cx, b, safe)?;
+    let mut whole = None;
+    if used && !cx.dirty && is_long_external(b) && inflated_bytes(b) <= MANY_BYTES {
+        // One of many, mostly: it ends near.
+        whole = from_binary(cx, b, safe, NEAR).ok();
+    }
+    if whole.is_none() {
+        dirty_if(cx, "erlang", "binary_to_term", &[b, options], || {
+            is_long_external(b)
+        })?;
+    }
+    let (t, n) = match whole {
+        Some(found) => found,
+        None => from_binary(cx, b, safe, usize::MAX)?,
+    };
     if used {
         return Ok(cx.tuple(&[t, Term::small(n as i64)]));
     }
     Ok(t)
 }
+/// Bytes in which the end of a term is looked for before a long decoding leaves for a dirty thread.
+const NEAR: usize = 1 << 14;
+
 fn bad_option(cx: &mut Env, args: &[Term]) -> Fail {
     let f = cx.badarg_cause(am::BADOPT);
     with_args(cx, f, args)
 }
-/// The term at the start of a binary, and how many bytes it takes. The bytes behind it are left.
-fn from_binary(cx: &mut Env, b: Term, safe: bool) -> Result<(Term, usize), Fail> {
-    let bytes = b.as_binary().ok_or(Fail::Badarg)?;
+/// The term at the start of the first `most` bytes of a binary, and how many bytes it takes. The bytes behind it are left.
+fn from_binary(cx: &mut Env, b: Term, safe: bool, most: usize) -> Result<(Term, usize), Fail> {
+    let all = b.as_binary().ok_or(Fail::Badarg)?;
+    let bytes = &all[..all.len().min(most)];
     let options = decode::Options {
         safe,
         ..Default::default()
     };
-    cx.bump(bytes.len() / 64);
-    decode(&bytes, cx, &CodeHooks, options).map_err(|e| match e {
+    let found = decode(bytes, cx, &CodeHooks, options);
+    cx.bump(found.as_ref().map_or(bytes.len(), |f| f.1) / 64);
+    found.map_err(|e| match e {
         DecodeError::AtomTableFull => purlin_term::atom::full(),
         _ => Fail::Badarg,
     })

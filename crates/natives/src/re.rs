@@ -1095,7 +1095,6 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
             &owned
         }
     };
-    cx.bump(bytes.len().saturating_sub(o.offset) / 64 + 10);
     let check = first || !code.unicode || !known_utf8(subject, bytes, o.offset);
     // PCRE2 looks at what lies behind the offset only; PCRE looks at all of it.
     let before = bytes.get(..o.offset).unwrap_or_default();
@@ -1117,6 +1116,12 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
         Some(character) => exec_within(&code, bytes, character, &mut o, cut),
         None => exec(&code, bytes, &o, check, cut),
     };
+    // What lies behind the match was not looked at, unless it was checked.
+    let seen = match &found {
+        Ok(g) if !(check && code.utf) => g.first().copied().flatten().map_or(0, |whole| whole.1),
+        _ => bytes.len(),
+    };
+    cx.bump(seen.saturating_sub(o.offset) / 64 + 10);
     let found = match found {
         Ok(g) => g,
         Err(sys::PCRE2_ERROR_MATCHLIMIT | sys::PCRE2_ERROR_HEAPLIMIT) if cut => {

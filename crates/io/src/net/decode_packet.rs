@@ -89,8 +89,14 @@ fn decode_packet_3(cx: &mut Cx, [kind, data, options]: [Term; 3]) -> BifResult {
             &shifted[..bits.bit_len / 8]
         }
     };
-    cx.bump(bytes.len() / 4096 + 1);
-    let len = match packet::length(kind, bytes, limits, false) {
+    let known = packet::length(kind, bytes, limits, false);
+    // What lies behind the packet was not looked at.
+    let seen = match known {
+        Length::Known(n) => n.min(bytes.len()),
+        _ => bytes.len(),
+    };
+    cx.bump(seen / 4096 + 1);
+    let len = match known {
         Length::Known(n) if n > 0 && n <= bytes.len() => n,
         Length::Known(n) if n > 0 => {
             let n = cx.uint(n as u64);
