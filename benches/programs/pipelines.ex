@@ -95,7 +95,7 @@ defmodule :pipelines do
           _ -> with {:ok, y} <- h(a), do: y
         end
       end
-      defp h(t), do: if t > 3, do: {:ok, "#{i} \#{t}"}, else: :error
+      defp h(t), do: if(t > 3, do: {:ok, "#{i} \#{t}"}, else: :error)
     end
     """
   end
