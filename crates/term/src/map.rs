@@ -13,7 +13,7 @@ use crate::compare::{cmp_exact, eq_exact};
 use crate::hash::map_key;
 use crate::layout::*;
 use crate::release::{self, MAP_KEYS_BY_NUMBER, MAPS_LISTED_FORWARD};
-use crate::word::{NIL, Term};
+use crate::word::{NIL, Subtag, Term, header};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -349,11 +349,42 @@ fn flat_set<A: Alloc + ?Sized>(a: &mut A, map: Term, vs: &[Term], i: usize, valu
     if vs[i] == value {
         return map;
     }
-    let mut v: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(vs);
-    v[i] = value;
-    // SAFETY: word 2 of a flat map is its tuple of keys.
-    let keys = unsafe { *map.ptr().add(2) };
-    a.flatmap_with_keys(keys, &v)
+    let p = a.alloc(FLATMAP_HEAD_WORDS + vs.len());
+    // SAFETY: as many fresh words as the map has, all written.
+    unsafe {
+        copy_few(map.ptr(), p, FLATMAP_HEAD_WORDS);
+        let values = p.add(FLATMAP_HEAD_WORDS);
+        copy_few(vs.as_ptr(), values, vs.len());
+        values.add(i).write(value);
+        Term::boxed_at(p)
+    }
+}
+
+/// Copies so few words that a call of the C library would cost more.
+///
+/// # Safety
+/// `from` has `n` words, and `to` room for them.
+#[inline(always)]
+unsafe fn copy_few(from: *const Term, to: *mut Term, n: usize) {
+    for i in 0..n {
+        // SAFETY: by the contract. Volatile, since the compiler makes that call of a loop.
+        unsafe { to.add(i).write_volatile(*from.add(i)) }
+    }
+}
+
+/// Copies the words of `from` with `word` as number `i` of them, which leaves room for it.
+///
+/// # Safety
+/// `to` has room for one word more than `from` has.
+#[inline(always)]
+unsafe fn copy_with(from: &[Term], i: usize, word: Term, to: *mut Term) {
+    let (before, behind) = from.split_at(i);
+    // SAFETY: by the contract.
+    unsafe {
+        copy_few(before.as_ptr(), to, i);
+        to.add(i).write(word);
+        copy_few(behind.as_ptr(), to.add(i + 1), behind.len());
+    }
 }
 
 /// The order in which a flat map holds its keys.
@@ -363,6 +394,16 @@ pub fn cmp_keys(a: Term, b: Term) -> Ordering {
         return match release::has(MAP_KEYS_BY_NUMBER) {
             true => atom::cmp_made(a, b),
             false => atom::cmp(a, b),
+        };
+    }
+    if let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) {
+        // Most differ in a small integer.
+        let differ = x.iter().zip(y).find(|(p, q)| p != q);
+        return match differ {
+            Some((p, q)) if x.len() == y.len() && p.is_small() && q.is_small() => {
+                p.small_value().cmp(&q.small_value())
+            }
+            _ => cmp_exact(a, b),
         };
     }
     if let (Some(x), Some(y)) = (whole_bytes(a), whole_bytes(b)) {
@@ -386,12 +427,19 @@ fn flat_insert<A: Alloc + ?Sized>(
         leaves.push((key_hash(key), a.cons(key, value)));
         return build_root(a, leaves);
     }
-    let i = place_of(ks, key);
-    let mut k: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(ks);
-    let mut v: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::from_slice(vs);
-    k.insert(i, key);
-    v.insert(i, value);
-    a.flatmap(&k, &v)
+    let (i, n) = (place_of(ks, key), ks.len() + 1);
+    let p = a.alloc(1 + n + FLATMAP_HEAD_WORDS + n);
+    // SAFETY: so many fresh words, all written: the tuple of keys, and the map behind it.
+    unsafe {
+        (p as *mut u64).write(header(Subtag::Tuple, n));
+        copy_with(ks, i, key, p.add(1));
+        let m = p.add(1 + n);
+        (m as *mut u64).write(FLATMAP_HEADER);
+        (m.add(MAP_SIZE) as *mut u64).write(n as u64);
+        m.add(FLATMAP_KEYS).write(Term::boxed_at(p));
+        copy_with(vs, i, value, m.add(FLATMAP_HEAD_WORDS));
+        Term::boxed_at(m)
+    }
 }
 
 /// A node on the way from the root to a leaf: the node, the bit taken and its slot.
