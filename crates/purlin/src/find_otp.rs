@@ -1,5 +1,6 @@
 //! Finding the OTP installation: what the user names, else the `erl` on `PATH`, else
-//! `/usr/lib/erlang`.
+//! where distributions put it, or those who compile it themselves (and the images of containers made so, in which a link
+//! to Purlin has taken the place of the only `erl`).
 //!
 //! An `erl` on `PATH` may be a link into an installation, a script that says `ROOTDIR=…`, or the shim
 //! of a version manager, which only knows when it is run: then it is asked. A link to Purlin is never
@@ -30,7 +31,11 @@ const PROBE_LIMIT: Duration = Duration::from_secs(10);
 /// The part of a script that is searched for `ROOTDIR`.
 const SCRIPT_LIMIT: u64 = 64 * 1024;
 
-const SYSTEM_ROOT: &str = "/usr/lib/erlang";
+const SYSTEM_ROOTS: [&str; 3] = [
+    "/usr/lib/erlang",
+    "/usr/lib64/erlang",
+    "/usr/local/lib/erlang",
+];
 
 /// Finds the installation; `told` is the root given on the command line.
 pub fn find(told: Option<&Path>) -> Result<OtpInstall, Failure> {
@@ -56,20 +61,24 @@ pub fn find(told: Option<&Path>) -> Result<OtpInstall, Failure> {
         Failure::new(
             NO_INSTALLATION,
             format!(
-                "purlin: no Erlang/OTP found (no erl on PATH, nothing in {SYSTEM_ROOT}); install it, \
-                 for example with 'apt install erlang', or name its root with --otp-root or {VARIABLE}"
+                "purlin: no Erlang/OTP found (no erl on PATH, nothing in {}); install it, \
+                 for example with 'apt install erlang', or name its root with --otp-root or {VARIABLE}",
+                SYSTEM_ROOTS.join(", ")
             ),
         )
     })
 }
 
-/// The installation whose `erl` is on `PATH`, else the system's.
+/// The installation whose `erl` is on `PATH`, else that of the system.
 pub fn installed() -> Option<OtpInstall> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let all = programs(&path, "erl").into_iter();
     all.filter_map(|program| installation_of(&program))
         .next()
-        .or_else(|| OtpInstall::open(SYSTEM_ROOT.as_ref()).ok())
+        .or_else(|| {
+            let mut roots = SYSTEM_ROOTS.iter();
+            roots.find_map(|root| OtpInstall::open(root.as_ref()).ok())
+        })
 }
 
 /// The release that this very program was shipped in: see `purlin erts`.

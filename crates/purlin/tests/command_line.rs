@@ -551,6 +551,34 @@ fn otp_is_found_behind_links_scripts_and_version_managers() {
     assert_eq!(code, Some(0), "{message}");
 }
 
+/// In images of containers with OTP compiled in `/usr/local`, a link to Purlin takes the place of the only `erl`.
+#[test]
+fn an_installation_below_usr_local_is_found() {
+    let scratch = Scratch::new();
+    let script = "mkdir otp && mount --bind /usr/lib/erlang otp && mount -t tmpfs none /usr/lib/erlang &&
+        mount -t tmpfs none /usr/local/lib && mkdir /usr/local/lib/erlang && mount --bind otp /usr/local/lib/erlang &&
+        PATH=$PWD/own:/usr/bin:/bin exec erl -noshell -eval 'io:put_chars(code:root_dir()),halt().'";
+    fs::create_dir_all(scratch.0.join("own")).expect("makes a directory");
+    std::os::unix::fs::symlink(PURLIN, scratch.0.join("own/erl")).expect("makes a link");
+    let own = Command::new("unshare")
+        .args(["-rm", "true"])
+        .status()
+        .is_ok_and(|s| s.success());
+    if !own || !Path::new("/usr/lib/erlang").is_dir() {
+        println!("skipped: no namespaces of mounts here, or OTP is elsewhere");
+        return;
+    }
+    let output = Command::new("unshare")
+        .args(["-rm", "sh", "-c", script])
+        .current_dir(&scratch.0)
+        .output()
+        .expect("starts");
+    assert_eq!(
+        essence(&output),
+        (Some(0), "/usr/local/lib/erlang".into(), String::new())
+    );
+}
+
 #[test]
 fn what_is_started_finds_purlin() {
     let Some(_) = stock("erl") else { return };
@@ -766,7 +794,7 @@ fn a_folder_for_releases_starts_purlin() {
     let args = ["-boot", boot, "-noshell", "-eval", code];
     let root = root.to_str().expect("is text");
     let env = [("ROOTDIR", root), ("PATH", "/usr/bin:/bin")];
-    for name in ["erlexec", "erl"] {
+    for name in ["erlexec", "erl", "dyn_erl"] {
         let output = run(&erts.join("bin").join(name), &args, &env, &scratch.0);
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(text, format!("true {root}"), "{name}: {output:?}");

@@ -319,7 +319,7 @@ fn unable(setup: &Setup) -> Option<(usize, String)> {
             .process_group(0)
             .spawn()
             .map_or("cannot be started".into(), |c| {
-                wait(c, Duration::from_secs(120))
+                wait(c, Duration::from_secs(120) * setup.slower)
             })
     };
     if probe(&mut Command::new("erl")) != "status 0" {

@@ -15,8 +15,11 @@ use purlin_runtime::options::otp::{PRELOADED, VERSION_FILE};
 use crate::context::Context;
 use crate::failure::{Failure, SYSTEM, USAGE, reason};
 
-/// Programs that start an emulator: Purlin, and a script for it.
-const STARTERS: [&str; 2] = ["erlexec", "erl"];
+/// What starts an emulator: here it is Purlin.
+const STARTER: &str = "erlexec";
+
+/// Scripts for it. relx puts the second one in the place of the first: OTP 29 has none any more, which not every relx knows.
+const SCRIPTS: [&str; 2] = ["erl", "dyn_erl"];
 
 /// A script and no link: who copies a release follows links, and would have the program twice.
 const LAUNCHER: &str = "#!/bin/sh
@@ -70,7 +73,8 @@ fn fill(bin: &Path, otp: &OtpInstall) -> io::Result<()> {
     for entry in fs::read_dir(&otp.bindir)?.flatten() {
         let name = entry.file_name();
         let emulator = name.to_string_lossy().starts_with("beam.");
-        if emulator || STARTERS.iter().any(|s| name == *s) || !entry.path().is_file() {
+        let replaced = name == STARTER || SCRIPTS.iter().any(|s| name == *s);
+        if emulator || replaced || !entry.path().is_file() {
             continue;
         }
         fs::copy(entry.path(), bin.join(name))?;
@@ -82,9 +86,11 @@ fn fill(bin: &Path, otp: &OtpInstall) -> io::Result<()> {
         }
     }
     fs::write(bin.join(VERSION_FILE), format!("{}\n", otp.version))?;
-    write_program(&bin.join(STARTERS[0]), &own_program()?)?;
-    fs::write(bin.join(STARTERS[1]), LAUNCHER)?;
-    fs::set_permissions(bin.join(STARTERS[1]), fs::Permissions::from_mode(0o755))
+    write_program(&bin.join(STARTER), &own_program()?)?;
+    for script in SCRIPTS {
+        write_program(&bin.join(script), LAUNCHER.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// This very program, without what only a debugger reads.
