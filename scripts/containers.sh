@@ -4,11 +4,12 @@
 #
 #   scripts/containers.sh [WAY...]     heap many binaries ets; PURLIN: the executable; LIMIT: bytes of the group; LIMITED_BY:
 #                                      memory.high (v2), beyond which the system takes pages and makes the group wait, but kills nobody;
-#                                      SECONDS_MOST (60): what runs longer is ended
+#                                      SECONDS_MOST (60): what runs longer is ended; SIDES ("stock purlin")
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PURLIN=${PURLIN:-$PWD/target/release/purlin}
 LIMIT=${LIMIT:-268435456}
+export SECONDS_MOST="${SECONDS_MOST:-60}"
 [ -x "$PURLIN" ] || { echo "$PURLIN is not there: build it first (make)" >&2; exit 2; }
 if [ -f /sys/fs/cgroup/cgroup.controllers ] && grep -qw memory /sys/fs/cgroup/cgroup.controllers; then
   group=/sys/fs/cgroup/purlin-$$ limit=${LIMITED_BY:-memory.max} peak=memory.peak
@@ -31,11 +32,11 @@ fresh() {
 erlc -o "$dir" examples/limits/limits.erl || exit 2
 bad=0
 for way in ${*:-heap many binaries ets}; do
-  for side in stock purlin; do
+  for side in ${SIDES:-stock purlin}; do
     case $side in stock) set -- erl ;; *) set -- "$PURLIN" erl ;; esac
     fresh
     # shellcheck disable=SC2016
-    (cd "$dir" && exec timeout -s KILL "${SECONDS_MOST:-60}" sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@" -noshell \
+    (cd "$dir" && exec timeout -s KILL $((SECONDS_MOST * 2)) sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@" -noshell \
       -run limits main "$way") >"$dir/out" 2>&1 </dev/null
     status=$?
     serves=$(grep -c '^serves' "$dir/out")

@@ -108,6 +108,8 @@ mix_release() { # label
   sleep 4
   pid=$(for p in /proc/[0-9]*; do case $(readlink "$p/exe" 2>/dev/null) in "$rel"/*/erlexec) echo "${p#/proc/}" ;; esac; done | head -1)
   check "$label: start without distribution" "^$shell\$\|^$pid\$" echo "$pid"
+  # Not before it has said what becomes of that signal: bit 14 of those that it catches.
+  until_answer 20 1 sh -c "echo \$((0x\$(awk '/^SigCgt/ { print \$2 }' /proc/$pid/status) >> 14 & 1))"
   kill -TERM "$pid"
   wait "$shell"
   check "$label: ends by SIGTERM" "^0$" echo $?

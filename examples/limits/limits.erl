@@ -11,7 +11,8 @@ main([Way]) ->
     logger:update_primary_config(#{level => error}),
     io:format("limit ~p~n", [limit()]),
     Refs = [element(2, spawn_monitor(fun() -> grow(Way) end)) || _ <- lists:seq(1, count(Way))],
-    Why = receive {'DOWN', _, process, _, Reason} -> Reason after 60000 -> nobody end,
+    Most = list_to_integer(os:getenv("SECONDS_MOST", "60")),
+    Why = receive {'DOWN', _, process, _, Reason} -> Reason after Most * 1000 -> nobody end,
     io:format("ended ~p~n", [Why]),
     %% The others of many go on growing meanwhile.
     [ask(Server) || _ <- lists:seq(1, 500)],

@@ -61,6 +61,9 @@ const MOST_NOTED: usize = 1 << 15;
 const GROUPS_FOR: i64 = 2_000_000_000;
 /// Freed memory is given back so often, in nanoseconds, while it is over, and the oftener the more of the reserve is used.
 const TRIM: i64 = 25_000_000;
+/// Measuring and giving back wait so many times as long as they took the last time, at least: where the system is slow, whoever grows
+/// would do nothing else under the lock, and nobody would end.
+const PAUSE: i64 = 4;
 
 /// Names of processes without which there is no node, or none that can be asked.
 const NEEDED: [&str; 26] = [
@@ -107,6 +110,9 @@ struct State {
     /// When it came to be over, or somebody last ended for it; when memory was last given back.
     over: Option<i64>,
     trimmed: i64,
+    /// Nanoseconds that measuring, and giving back, took the last time.
+    measuring: i64,
+    trimming: i64,
     /// Sixteenths of the reserve that are used.
     urgency: i64,
     /// Bytes of what has ended since, which are free, though not given back yet.
@@ -125,6 +131,8 @@ static STATE: Mutex<State> = Mutex::new(State {
     measured: 0,
     over: None,
     trimmed: 0,
+    measuring: 0,
+    trimming: 0,
     urgency: 0,
     freed: 0,
     before: None,
@@ -190,7 +198,8 @@ fn measure_with(s: &mut MutexGuard<State>) {
     };
     LIMIT.store(grant.limit, Ordering::Relaxed);
     USED.store(grant.used, Ordering::Relaxed);
-    s.measured = now;
+    s.measured = clock::elapsed();
+    s.measuring = s.measured - now;
     let reserve = reserve(grant.limit);
     let left = grant.limit as isize - reserve as isize - grant.used as isize;
     let beyond = |marks: [usize; 2], before: bool| {
@@ -369,10 +378,11 @@ pub fn table_grows(cx: &mut Cx, table: impl FnOnce() -> (Term, usize, usize, boo
 /// Whether it is over when what was freed has gone back to the system.
 fn is_still_over() -> bool {
     let mut s = STATE.lock();
-    if clock::elapsed() - s.measured > FRESH {
+    if clock::elapsed() - s.measured > FRESH.max(s.measuring * PAUSE) {
         measure_with(&mut s);
     }
-    if s.over.is_some() && clock::elapsed() - s.trimmed > TRIM / (1 + s.urgency) {
+    let pause = (TRIM / (1 + s.urgency)).max(s.trimming * PAUSE);
+    if s.over.is_some() && clock::elapsed() - s.trimmed > pause {
         relieve_with(&mut s);
     }
     s.over.is_some()
@@ -384,8 +394,10 @@ pub fn relieve() {
 }
 
 fn relieve_with(s: &mut MutexGuard<State>) {
+    let begun = clock::elapsed();
     give_back();
     s.trimmed = clock::elapsed();
+    s.trimming = s.trimmed - begun;
     s.freed = 0;
     measure_with(s);
 }

@@ -12,7 +12,7 @@ use crate::signal::Task;
 use crate::signal::send::run_in_at;
 use crate::system::memory;
 use purlin_term::pressure::{is_over, is_short};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The most bytes that programs are taken to fill in a second: so long the thread may sleep.
@@ -26,6 +26,25 @@ const COLLECTED_OVER: Duration = Duration::from_millis(30);
 const COLLECTED_PART: usize = 64;
 /// Processes that are asked at a time. From [`memory::SMALL`] bytes on one collects itself.
 const ASKED: usize = 2000;
+
+/// Processes that were asked and haven't looked at themselves yet.
+static LOOKING: AtomicUsize = AtomicUsize::new(0);
+
+/// One of them, until it has looked or is gone.
+struct Looking;
+
+impl Looking {
+    fn new() -> Looking {
+        LOOKING.fetch_add(1, Ordering::Relaxed);
+        Looking
+    }
+}
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        LOOKING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 static RUNS: AtomicBool = AtomicBool::new(false);
 
@@ -49,6 +68,10 @@ struct Done {
     /// Bytes that were used then.
     used: usize,
     given_back: Option<Instant>,
+    /// When those were asked who look at themselves now.
+    looking: Option<Instant>,
+    /// How long those who were asked last took to look at themselves.
+    took: Duration,
     /// Cell of the process that is asked next.
     next: u32,
 }
@@ -93,11 +116,20 @@ fn relieve(done: &mut Done) {
     }
     let (limit, used) = memory::limit().unwrap_or_default();
     done.used = done.used.min(used);
+    // Who was asked before comes first, and then has as long for itself: else a slow system would do nothing else.
+    if LOOKING.load(Ordering::Relaxed) > 0 {
+        return;
+    }
+    if let Some(asked) = done.looking.take() {
+        done.took = asked.elapsed();
+        done.collected = Some(Instant::now());
+    }
     let asks = match is_over() {
-        true => due(done.collected, COLLECTED_OVER),
+        true => due(done.collected, COLLECTED_OVER.max(done.took)),
         false => done.collected.is_none() || used > done.used + limit / COLLECTED_PART,
     };
     if asks {
+        done.looking = Some(Instant::now());
         ask_to_collect(done);
         done.collected = Some(Instant::now());
         done.used = used;
@@ -119,7 +151,9 @@ fn ask_to_collect(done: &mut Done) {
             )
         };
         if alive && id != crate::process::NO_ID {
-            let look: Task = Box::new(|cx| {
+            let looking = Looking::new();
+            let look: Task = Box::new(move |cx| {
+                let _looking = looking;
                 if let Some(cx) = cx
                     && memory::is_worth_asking(cx, large())
                 {
