@@ -10,6 +10,7 @@
 //! flag; and nothing but a few comparisons may stand between the user and the start of a runtime.
 
 mod assembled;
+mod below;
 mod build;
 mod commands;
 mod context;

@@ -2,12 +2,16 @@
 //!
 //! Scripts may name an emulator by its path (`ERL=/usr/bin/erl`), set a `PATH` of their own, or change to a user who can't read
 //! where Purlin's links are. Then all goes as usual, on stock. So a process beside the command looks at the processes of the
-//! machine, often at first and whenever somebody opens the installation's emulator, and says at the end what it has seen.
-//! With `PURLIN_EXEC=strict` Purlin stays the parent of the command, and ends with an error if it has seen one; with `quiet` it
-//! doesn't look.
+//! machine and says at the end what it has seen. With `PURLIN_EXEC=strict` Purlin stays the parent of the command, and ends with
+//! an error if it has seen one; with `quiet` it doesn't look.
 //!
-//! A process is below the command if its environment has the mark that the command was given, or if the command is among its
-//! ancestors; the former is lost where the environment is emptied, the latter where a parent has ended.
+//! An emulator is known by the name of its file, of a file that a loader was started with (`ld.so .../beam.smp`), or by the names
+//! of its threads, whatever its file is called and whether or not it has one. `crate::below` says which processes are looked at.
+//!
+//! The system tells the number of the thread that began last. Each few milliseconds that is asked, and those with numbers in
+//! between are looked at, so an emulator that ends soon is seen if it starts threads and lives for that long; one that doesn't, only
+//! if it is the installation's, whose opening is told. All processes are looked at now and then, and at the end. What goes on in the
+//! background after the command has ended is not waited for, but for a moment: it may be about to become an emulator.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,19 +25,25 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::assembled;
+use crate::below::{Below, Marks, age};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, REFUSED, SYSTEM, reason, say};
 
-/// The mark in the environment.
-const MARK: &str = "PURLIN_EXEC_ID";
 /// `strict`: another emulator is an error. `quiet`: it is what the command is meant to start, and nothing is said.
 const MODE: &str = "PURLIN_EXEC";
 /// The beginning of the names of stock's emulators (`beam.smp`), as the system tells them. Purlin's never has it.
 const STOCK: &[u8] = b"beam";
-/// How long is slept between two looks, at first and at last.
-const OFTEN: Duration = Duration::from_millis(50);
+/// How long is slept between two looks at what is new: at first, and where nothing is.
+const OFTEN: Duration = Duration::from_millis(15);
+const LESS_OFTEN: Duration = Duration::from_millis(60);
+/// How long until all processes are looked at again.
 const SELDOM: Duration = Duration::from_secs(2);
 /// How long after the emulator's file was opened the process is another one.
 const SETTLE: Duration = Duration::from_millis(3);
+/// How long the end waits for those that are younger than this to become what they will be.
+const AT_LAST: Duration = Duration::from_secs(1);
+const YOUNG: Duration = Duration::from_secs(5);
+/// More new threads than that are looked at as all are.
+const MANY: u32 = 2000;
 
 /// Whether nobody wants to know of another emulator.
 pub fn is_quiet() -> bool {
@@ -44,57 +54,84 @@ pub fn is_strict() -> bool {
     std::env::var_os(MODE).is_some_and(|mode| mode == "strict")
 }
 
-/// The mark for this command, to be put in its environment.
-pub fn mark() -> (&'static str, OsString) {
-    let now = std::time::SystemTime::UNIX_EPOCH.elapsed();
-    let id = now.map_or(0, |t| t.as_nanos());
-    (MARK, format!("{}-{id:x}", std::process::id()).into())
-}
-
 /// The search for emulators.
 pub struct Watch {
-    mark: Vec<u8>,
-    command: u32,
+    below: Below,
     opened: Option<OwnedFd>,
     seen: Option<PathBuf>,
+    /// The newest thread at the last look, and at the one before: a name may be set a little later than a thread begins.
+    newest: [Option<u32>; 2],
 }
 
 impl Watch {
-    /// Looks for what the process `command` starts, with that mark; `emulators` are files whose opening is noticed at once.
-    fn new(mark: &OsStr, command: u32, emulators: &[PathBuf]) -> Watch {
-        let mut text = MARK.as_bytes().to_vec();
-        text.push(b'=');
-        text.extend_from_slice(mark.as_bytes());
+    /// Looks for what the process `command` starts, with those marks; `emulators` are files whose opening is noticed at once.
+    fn new(marks: &Marks, command: u32, emulators: &[PathBuf]) -> Watch {
         Watch {
-            mark: text,
-            command,
+            below: Below::new(marks, command),
             opened: notice(emulators),
             seen: None,
+            newest: [newest(); 2],
         }
     }
 
     /// Waits until the command has ended, which `ended` waits for, as long as it is told.
     fn until_end(&mut self, mut ended: impl FnMut(Duration, Option<&OwnedFd>) -> Waited) {
         let mut pause = OFTEN;
+        let mut all_at = Instant::now();
         loop {
             let waited = match self.seen {
                 Some(_) => ended(SELDOM, None),
                 None => ended(pause, self.opened.as_ref()),
             };
+            if matches!(waited, Waited::Ended) {
+                break;
+            }
+            if self.seen.is_some() {
+                continue;
+            }
             if matches!(waited, Waited::Opened) {
                 if let Some(fd) = &self.opened {
                     drain(fd);
                 }
                 std::thread::sleep(SETTLE);
+                self.seen = look(&self.below);
+            } else if all_at.elapsed() >= SELDOM {
+                self.seen = look(&self.below);
+                all_at = Instant::now();
             }
-            if self.seen.is_none() {
-                self.seen = look(&self.mark, self.command);
-            }
-            if matches!(waited, Waited::Ended) {
+            pause = match self.look_at_new() {
+                true => OFTEN,
+                false => (pause + pause / 8).min(LESS_OFTEN),
+            };
+        }
+        let until = Instant::now() + AT_LAST;
+        while self.seen.is_none() {
+            self.seen = look(&self.below);
+            if Instant::now() >= until || !is_one_young(&self.below) {
                 return;
             }
-            pause = (pause + pause / 4).min(SELDOM);
+            std::thread::sleep(OFTEN);
         }
+    }
+
+    /// Looks at those that began since the last look but one, and says whether there were any.
+    fn look_at_new(&mut self) -> bool {
+        let now = newest();
+        let [last, before] = self.newest;
+        self.newest = [now, last];
+        let (Some(now), Some(before)) = (now, before) else {
+            return false;
+        };
+        if self.seen.is_none() {
+            // Numbers begin again when they have been up.
+            self.seen = match now.checked_sub(before) {
+                Some(count) if count < MANY => {
+                    (before + 1..=now).find_map(|id| emulator(&self.below, id))
+                }
+                _ => look(&self.below),
+            };
+        }
+        last != Some(now)
     }
 
     fn said(&self) -> Option<String> {
@@ -115,8 +152,9 @@ enum Waited {
 }
 
 /// Looks on from a process of its own, while this one goes on to become the command. Where that can't be, nobody looks.
-pub fn beside(mark: &OsStr, emulators: &[PathBuf]) {
+pub fn beside(marks: &Marks, emulators: &[PathBuf]) {
     if !Path::new("/proc/self/stat").exists() {
+        marks.set();
         return;
     }
     let command = std::process::id();
@@ -134,7 +172,7 @@ pub fn beside(mark: &OsStr, emulators: &[PathBuf]) {
                     libc::signal(signal, libc::SIG_IGN);
                 }
             }
-            look_on(mark, command, emulators);
+            look_on(marks, command, emulators);
             // SAFETY: nothing of this process is to be done at its end.
             unsafe { libc::_exit(0) };
         }
@@ -143,9 +181,10 @@ pub fn beside(mark: &OsStr, emulators: &[PathBuf]) {
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
         }
     }
+    marks.set();
 }
 
-fn look_on(mark: &OsStr, command: u32, emulators: &[PathBuf]) {
+fn look_on(marks: &Marks, command: u32, emulators: &[PathBuf]) {
     // Whoever waits for the end of what the command writes to its output is not to wait for this.
     if let Ok(null) = fs::OpenOptions::new()
         .read(true)
@@ -157,15 +196,11 @@ fn look_on(mark: &OsStr, command: u32, emulators: &[PathBuf]) {
             unsafe { libc::dup2(null.as_raw_fd(), fd) };
         }
     }
-    // SAFETY: no memory is handed over.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, command, 0) };
-    if fd < 0 {
+    let Some(process) = handle_of(command) else {
         return;
-    }
-    // SAFETY: a descriptor that nobody else has.
-    let process = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    };
     let since = SystemTime::now();
-    let mut watch = Watch::new(mark, command, emulators);
+    let mut watch = Watch::new(marks, command, emulators);
     watch.until_end(|pause, opened| wait_for(&process, opened, pause));
     if let Some(said) = watch.said() {
         say(said);
@@ -179,6 +214,14 @@ fn say_of_releases(since: SystemTime) {
     for release in made.unwrap_or_default() {
         say(assembled::said(&release));
     }
+}
+
+/// A descriptor that can be read when the process has ended.
+fn handle_of(process: u32) -> Option<OwnedFd> {
+    // SAFETY: no memory is handed over.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
+    // SAFETY: a descriptor that nobody else has.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
 /// Waits for the end of a process, or until an emulator is opened.
@@ -218,13 +261,14 @@ pub fn strictly(
     name: &OsStr,
     args: &[OsString],
     environment: &[(OsString, OsString)],
-    mark: &OsStr,
+    marks: &Marks,
     emulators: &[PathBuf],
 ) -> Result<u8, Failure> {
     let mut command = Command::new(program);
     command.arg0(name).args(args).env_clear();
     command.envs(environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::inherit());
+    marks.set();
     let mut child = command.spawn().map_err(|error| {
         let code = match error.kind() {
             io::ErrorKind::NotFound => NOT_FOUND,
@@ -249,22 +293,24 @@ pub fn strictly(
         unsafe { libc::signal(signal, pass_on as *const () as libc::sighandler_t) };
     }
     let since = SystemTime::now();
-    let mut watch = Watch::new(mark, child.id(), emulators);
+    let process = handle_of(child.id());
+    let mut watch = Watch::new(marks, child.id(), emulators);
     let mut status = None;
-    watch.until_end(|pause, _| {
-        let end = Instant::now() + pause.min(OFTEN);
-        loop {
-            match child.try_wait() {
-                Ok(None) if Instant::now() < end => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Ok(None) => return Waited::Long,
-                Ok(Some(s)) => {
-                    status = Some(s);
-                    return Waited::Ended;
-                }
-                Err(_) => return Waited::Ended,
+    watch.until_end(|pause, opened| {
+        let waited = match &process {
+            Some(process) => wait_for(process, opened, pause),
+            None => {
+                std::thread::sleep(pause.min(OFTEN));
+                Waited::Long
             }
+        };
+        match child.try_wait() {
+            Ok(None) => waited,
+            Ok(Some(s)) => {
+                status = Some(s);
+                Waited::Ended
+            }
+            Err(_) => Waited::Ended,
         }
     });
     say_of_releases(since);
@@ -301,47 +347,85 @@ fn drain(fd: &OwnedFd) {
     while unsafe { libc::read(fd.as_raw_fd(), events.as_mut_ptr().cast(), events.len()) } > 0 {}
 }
 
+/// The number of the thread that began last.
+fn newest() -> Option<u32> {
+    let load = fs::read_to_string("/proc/loadavg").ok()?;
+    load.split_whitespace().nth(4)?.parse().ok()
+}
+
 /// A stock emulator that runs below the command.
-fn look(mark: &[u8], command: u32) -> Option<PathBuf> {
-    let entries = fs::read_dir("/proc").ok()?;
-    entries.flatten().find_map(|entry| {
-        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
-        let dir = entry.path();
-        let name = fs::read(dir.join("comm")).ok()?;
-        if !name.starts_with(STOCK) {
-            return None;
+fn look(below: &Below) -> Option<PathBuf> {
+    numbers("/proc".as_ref()).find_map(|process| {
+        let dir = PathBuf::from(format!("/proc/{process}"));
+        let its_threads = || numbers(&dir.join("task")).find_map(|id| emulator(below, id));
+        match below.is_marked(&dir) {
+            true => its_threads(),
+            false => emulator(below, process),
         }
-        let marked = fs::read(dir.join("environ"))
-            .is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == mark));
-        if !marked && !is_below(pid, command) {
-            return None;
-        }
-        // Who may not know the file at least knows the name.
-        let shown = String::from_utf8_lossy(name.trim_ascii_end()).into_owned();
-        Some(fs::read_link(dir.join("exe")).unwrap_or_else(|_| shown.into()))
     })
 }
 
-fn is_below(pid: u32, command: u32) -> bool {
-    let mut at = pid;
-    // The table may change meanwhile: what looks like a circle isn't followed for ever.
-    for _ in 0..1000 {
-        if at == command {
-            return true;
-        }
-        let Some(parent) = parent(at).filter(|p| *p > 1) else {
-            return false;
-        };
-        at = parent;
-    }
-    false
+/// Whether a process below the command, which isn't Purlin, began a moment ago.
+fn is_one_young(below: &Below) -> bool {
+    let own = std::process::id();
+    numbers("/proc".as_ref()).any(|process| {
+        let dir = PathBuf::from(format!("/proc/{process}"));
+        process != own
+            && age(process).is_some_and(|age| age < YOUNG)
+            && below.is_marked(&dir)
+            && fs::read(dir.join("comm")).is_ok_and(|name| !name.starts_with(b"purlin"))
+            && fs::read_link(dir.join("exe")).is_ok()
+    })
 }
 
-fn parent(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in parentheses, and may have any characters.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
+/// The numbers that entries of a folder are called.
+fn numbers(dir: &Path) -> impl Iterator<Item = u32> + use<> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The emulator that this process is, or this thread is one of, if it is below the command.
+fn emulator(below: &Below, id: u32) -> Option<PathBuf> {
+    let dir = PathBuf::from(format!("/proc/{id}"));
+    let name = fs::read(dir.join("comm")).ok()?;
+    let loaded = || named_for_loader(&name, &dir);
+    if !(name.starts_with(STOCK) || is_scheduler(&name) || loaded().is_some()) {
+        return None;
+    }
+    if !below.has(id, &dir) {
+        return None;
+    }
+    // Who may not know the file at least knows the name.
+    let shown = || {
+        String::from_utf8_lossy(name.trim_ascii_end())
+            .into_owned()
+            .into()
+    };
+    let file = || fs::read_link(dir.join("exe")).ok();
+    Some(argument(&dir).or_else(file).unwrap_or_else(shown))
+}
+
+/// Whether a thread has the name of a scheduler of stock's emulator, of OTP 24 and older or newer ones.
+fn is_scheduler(name: &[u8]) -> bool {
+    let digits = name.iter().take_while(|c| c.is_ascii_digit()).count();
+    name.starts_with(b"erts_sched_") || digits > 0 && name[digits..].starts_with(b"_scheduler")
+}
+
+/// The emulator that the system's loader was started with.
+fn named_for_loader(name: &[u8], dir: &Path) -> Option<PathBuf> {
+    let is_loader = name.starts_with(b"ld-") || name.starts_with(b"ld.so");
+    is_loader.then(|| argument(dir)).flatten()
+}
+
+/// The first argument that names an emulator, before those for the emulator.
+fn argument(dir: &Path) -> Option<PathBuf> {
+    let line = fs::read(dir.join("cmdline")).ok()?;
+    let own = line.split(|byte| *byte == 0).take_while(|one| one != b"--");
+    let paths = own.map(|one| Path::new(OsStr::from_bytes(one)));
+    let is_stock = |name: &OsStr| name.as_bytes().starts_with(STOCK);
+    let found = paths.filter(|path| path.file_name().is_some_and(is_stock));
+    // A loader may be told the name that the program is to see before the file.
+    found.last().map(PathBuf::from)
 }
 
 #[cfg(test)]
@@ -349,12 +433,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ancestors() {
-        let own = std::process::id();
-        // SAFETY: no arguments.
-        let above = unsafe { libc::getppid() } as u32;
-        assert_eq!(parent(own), Some(above));
-        assert!(is_below(own, own) && (above <= 1 || is_below(own, above)));
-        assert!(!is_below(above, own) && !is_below(u32::MAX, own));
+    fn names_of_threads() {
+        for name in ["1_scheduler\n", "12_scheduler\n", "erts_sched_1\n"] {
+            assert!(is_scheduler(name.as_bytes()), "{name}");
+        }
+        for name in ["sched1\n", "_scheduler\n", "1_dirty_cpu_sch\n", "erts\n"] {
+            assert!(!is_scheduler(name.as_bytes()), "{name}");
+        }
+        assert!(newest().is_none_or(|id| id > 0));
     }
 }

@@ -1075,6 +1075,71 @@ fn a_release_holds_the_program_once() {
     }
 }
 
+/// Another emulator is found below a command however it was started: out of sight of its parents, without an environment, under
+/// another name, by a loader, or for a moment only. One that was started elsewhere meanwhile is none of its.
+#[test]
+fn exec_finds_other_emulators() {
+    let Some(erl) = stock("erl") else { return };
+    if Path::new("/proc/version").exists() && !Path::new("/proc/loadavg").exists() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let erl = erl.to_str().expect("is text");
+    let code = "io:put_chars([code:root_dir(),10,os:getenv(\"BINDIR\"),\"/beam.smp\"]),halt().";
+    let output = run(erl.as_ref(), &["-noinput", "-eval", code], &[], &scratch.0);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (otp, beam) = told.split_once('\n').expect("are two lines");
+    fs::copy(beam, scratch.0.join("renamed")).expect("is copied");
+    let loader = "/lib64/ld-linux-x86-64.so.2";
+    let root = "ROOTDIR=OTP BINDIR=$(dirname BEAM) EMU=beam PROGNAME=erl";
+    let flags = "-- -root OTP -bindir $(dirname BEAM) -progname erl -- -home /tmp --";
+    let waits = "-noinput -eval 'timer:sleep(1500),halt().' >/dev/null 2>&1";
+    let mut commands = vec![
+        format!("setsid -f env -i ERL {waits}"),
+        format!("(setsid -f env -i ERL {waits}); sleep 0.2"),
+        "sleep 0.7; env -i ERL -noinput -s erlang halt; sleep 0.3".to_owned(),
+        format!("setsid -f env -i {root} $PWD/renamed {flags} {waits}"),
+        "sh -c 'exec ERL -noinput -s erlang halt'".to_owned(),
+    ];
+    if Path::new(loader).exists() {
+        commands.push(format!(
+            "setsid -f env -i {root} {loader} BEAM {flags} {waits}"
+        ));
+    }
+    for command in &commands {
+        let command = command
+            .replace("ERL", erl)
+            .replace("BEAM", beam)
+            .replace("OTP", otp);
+        for mode in ["strict", "any"] {
+            let env = [("PURLIN_EXEC", mode)];
+            let args = ["exec", "--", "sh", "-c", command.as_str()];
+            let output = purlin(&args, &env, &scratch.0);
+            let (status, _, said) = essence(&output);
+            let expected = if mode == "strict" { Some(1) } else { Some(0) };
+            assert_eq!(status, expected, "{mode}: {command}: {output:?}");
+            assert!(
+                said.contains("which is not Purlin"),
+                "{mode}: {command}: {said}"
+            );
+        }
+    }
+    // A strict command is not cheated by one within it that is quiet.
+    let within = format!("PURLIN_EXEC=quiet {PURLIN} exec -- setsid -f env -i {erl} {waits}");
+    let env = [("PURLIN_EXEC", "strict")];
+    let output = purlin(&["exec", "--", "sh", "-c", &within], &env, &scratch.0);
+    assert!(!output.status.success(), "{output:?}");
+    // The stock emulator of another, and Purlin without its environment.
+    let mut other = std::process::Command::new(erl)
+        .args(["-noinput", "-eval", "timer:sleep(3000),halt()."])
+        .spawn()
+        .expect("starts");
+    let own = format!("setsid -f env -i {PURLIN} erl {waits}; sleep 1");
+    let output = purlin(&["exec", "--", "sh", "-c", &own], &env, &scratch.0);
+    assert_eq!(essence(&output), (Some(0), String::new(), String::new()));
+    other.wait().expect("ends");
+}
+
 /// A command that makes a release with stock's emulator is told so, and goes on as it would.
 #[test]
 fn exec_tells_of_releases_with_another_emulator() {

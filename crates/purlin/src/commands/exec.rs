@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::become_program_named;
+use crate::below::Marks;
 use crate::context::Context;
 use crate::failure::{Failure, NOT_FOUND, USAGE, say};
 use crate::watch;
@@ -22,8 +23,9 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     };
     let otp = context.otp()?;
     let mut environment = context.environment_for_children(&otp)?;
-    let (variable, mark) = watch::mark();
-    environment.set(variable, &mark);
+    let marks = Marks::new();
+    let (variable, mark) = marks.variable();
+    environment.set(variable, mark);
     let found = if program.as_encoded_bytes().contains(&b'/') {
         Some(PathBuf::from(program))
     } else {
@@ -38,10 +40,10 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             let name = name_for(&path, program, &otp.root);
             let emulators = [otp.bindir.join("beam.smp")];
             if watch::is_strict() {
-                return watch::strictly(&path, name, args, &environment.0, &mark, &emulators);
+                return watch::strictly(&path, name, args, &environment.0, &marks, &emulators);
             }
             if !watch::is_quiet() {
-                watch::beside(&mark, &emulators);
+                watch::beside(&marks, &emulators);
             }
             Err(become_program_named(&path, name, args, &environment.0))
         }

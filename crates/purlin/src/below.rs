@@ -1,0 +1,209 @@
+//! Which processes were started by a command, directly or through others, also when their parents have ended.
+//!
+//! Three things tell, and each is lost somewhere. The parents, as long as they live. A mark in the environment, unless it is emptied
+//! (`env -i`, `sudo`). And a mark in a limit that a process has from its parent and keeps when it becomes another program, another
+//! user or the leader of a session: how long a process of the class for real time may compute without a pause, which a process
+//! of a usual class never asks for. It is a number of years there, so it forbids nothing; its lower bits are the mark. It is lost
+//! where somebody sets that very limit. What a service starts that ran before the command isn't below it, and isn't found.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// The mark in the environment.
+const VARIABLE: &str = "PURLIN_EXEC_ID";
+/// Set in a limit that is a mark: 146,000 years.
+const MARKED: u64 = 1 << 62;
+/// Bits of a mark. There is room for those of commands within commands.
+const BITS: u32 = 20;
+const MASK: u64 = (1 << BITS) - 1;
+
+/// The marks of a command.
+pub struct Marks {
+    id: OsString,
+    /// What the limit becomes, if it may be set.
+    limit: Option<u64>,
+}
+
+impl Marks {
+    pub fn new() -> Marks {
+        let now = SystemTime::UNIX_EPOCH.elapsed();
+        let now = now.map_or(0, |t| t.as_nanos());
+        let own = std::process::id();
+        // Programs that begin at the same time have other numbers, and numbers come again at other times.
+        let mark = ((now as u64 >> 10) ^ (u64::from(own) << 3)) & MASK;
+        Marks {
+            id: format!("{own}-{now:x}").into(),
+            limit: limits().and_then(|all| marked(&all, mark)),
+        }
+    }
+
+    /// The variable for the command's environment.
+    pub fn variable(&self) -> (&'static str, &OsStr) {
+        (VARIABLE, &self.id)
+    }
+
+    /// Marks this process, and all that it starts or becomes.
+    pub fn set(&self) {
+        let (Some(mut all), Some(limit)) = (limits(), self.limit) else {
+            return;
+        };
+        all.rlim_cur = limit;
+        // SAFETY: a valid limit. A system that doesn't want it leaves things as they were.
+        unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &all) };
+    }
+}
+
+fn limits() -> Option<libc::rlimit> {
+    let mut all = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: room for what is asked.
+    let answer = unsafe { libc::getrlimit(libc::RLIMIT_RTTIME, &mut all) };
+    (answer == 0).then_some(all)
+}
+
+/// The limit with the mark, beside the marks that it has. A limit that somebody relies on stays.
+fn marked(all: &libc::rlimit, mark: u64) -> Option<u64> {
+    let before = match all.rlim_cur {
+        libc::RLIM_INFINITY => 0,
+        limit if is_marked(limit) => limit & (MARKED - 1),
+        _ => return None,
+    };
+    let after = (before << BITS | mark) & (MARKED - 1) | MARKED;
+    (after <= all.rlim_max).then_some(after)
+}
+
+fn is_marked(limit: u64) -> bool {
+    limit >> 62 == 1
+}
+
+/// Whether a limit has the mark, beside others or not.
+fn has_mark(limit: u64, mark: u64) -> bool {
+    is_marked(limit) && (0..3).any(|place| limit >> (place * BITS) & MASK == mark)
+}
+
+/// The processes below a command.
+pub struct Below {
+    text: Vec<u8>,
+    mark: Option<u64>,
+    command: u32,
+}
+
+impl Below {
+    pub fn new(marks: &Marks, command: u32) -> Below {
+        let (name, id) = marks.variable();
+        Below {
+            text: [name.as_bytes(), b"=", id.as_bytes()].concat(),
+            mark: marks.limit.map(|limit| limit & MASK),
+            command,
+        }
+    }
+
+    /// Whether this process, or thread, is one of them by its limit. Anybody may ask that of any process.
+    pub fn is_marked(&self, dir: &Path) -> bool {
+        self.mark.is_some_and(|mark| {
+            fs::read_to_string(dir.join("limits"))
+                .is_ok_and(|all| limit_in(&all).is_some_and(|limit| has_mark(limit, mark)))
+        })
+    }
+
+    /// Whether this process, or thread, is one of them.
+    pub fn has(&self, id: u32, dir: &Path) -> bool {
+        self.is_marked(dir)
+            || fs::read(dir.join("environ"))
+                .is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == self.text))
+            || is_below(id, self.command)
+    }
+}
+
+/// The limit in the system's text about a process.
+fn limit_in(all: &str) -> Option<u64> {
+    let line = all
+        .lines()
+        .find(|line| line.starts_with("Max realtime timeout"))?;
+    line.split_whitespace().nth(3)?.parse().ok()
+}
+
+fn is_below(id: u32, command: u32) -> bool {
+    let mut at = id;
+    // The table may change meanwhile: what looks like a circle isn't followed for ever.
+    for _ in 0..1000 {
+        if at == command {
+            return true;
+        }
+        let Some(parent) = stat(at, PARENT).filter(|p| *p > 1) else {
+            return false;
+        };
+        at = parent as u32;
+    }
+    false
+}
+
+/// How long ago the process began.
+pub fn age(id: u32) -> Option<Duration> {
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let now: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+    // SAFETY: no memory is handed over.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    let began = stat(id, BEGINNING)? as f64 / ticks as f64;
+    Duration::try_from_secs_f64((now - began).max(0.0)).ok()
+}
+
+/// Fields of the system's line about a process, counted from the one after its name.
+const PARENT: usize = 1;
+const BEGINNING: usize = 19;
+
+fn stat(id: u32, field: usize) -> Option<u64> {
+    let line = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name stands in parentheses, and may have any characters.
+    let (_, rest) = line.rsplit_once(')')?;
+    rest.split_whitespace().nth(field)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ancestors() {
+        let own = std::process::id();
+        // SAFETY: no arguments.
+        let above = unsafe { libc::getppid() } as u32;
+        assert_eq!(stat(own, PARENT), Some(u64::from(above)));
+        assert!(is_below(own, own) && (above <= 1 || is_below(own, above)));
+        assert!(!is_below(above, own) && !is_below(u32::MAX, own));
+        assert!(age(own).is_some_and(|age| age < Duration::from_secs(3600)));
+    }
+
+    #[test]
+    fn marks_of_commands_within_commands() {
+        let infinite = |rlim_cur| libc::rlimit {
+            rlim_cur,
+            rlim_max: libc::RLIM_INFINITY,
+        };
+        let mut limit = libc::RLIM_INFINITY;
+        for mark in [0, 5, MASK] {
+            limit = marked(&infinite(limit), mark).expect("may be set");
+            assert!(has_mark(limit, mark));
+        }
+        assert!(has_mark(limit, 0) && has_mark(limit, 5) && !has_mark(limit, 6));
+        let fourth = marked(&infinite(limit), 7).expect("may be set");
+        assert!(has_mark(fourth, 7) && has_mark(fourth, MASK) && !has_mark(fourth, 0));
+        // A limit that means something stays.
+        assert_eq!(marked(&infinite(200_000), 5), None);
+        let low = libc::rlimit {
+            rlim_cur: libc::RLIM_INFINITY,
+            rlim_max: 200_000,
+        };
+        assert_eq!(marked(&low, 5), None);
+        assert!(!has_mark(libc::RLIM_INFINITY, MASK) && !has_mark(5, 5));
+        let line = format!("Max realtime timeout      {fourth}  unlimited            us        \n");
+        assert_eq!(limit_in(&line), Some(fourth));
+        let none = "Max realtime timeout      unlimited            unlimited            us\n";
+        assert_eq!(limit_in(none), None);
+    }
+}
