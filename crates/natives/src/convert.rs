@@ -99,10 +99,10 @@ fn binary_name(b: Term, enc: Term) -> Result<String, Fail> {
             }
             Ok(bytes.iter().map(|&c| c as char).collect())
         }
+        // More bytes than an atom can have are not looked at; the character after the last that it may have isn't either.
+        Encoding::Utf8 if bytes.len() > 4 * MAX_CHARS => Err(Fail::SystemLimit),
         Encoding::Utf8 => match std::str::from_utf8(&bytes) {
             Ok(s) => Ok(s.to_owned()),
-            // More bytes than an atom can have are not looked at; the character after the last that it may have isn't either.
-            Err(_) if bytes.len() > 4 * MAX_CHARS => Err(Fail::SystemLimit),
             Err(e) => {
                 let good = &bytes[..e.valid_up_to()];
                 match std::str::from_utf8(good) {

@@ -31,7 +31,11 @@ fn ref_to_list_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 }
 
 /// The numbers in text such as `<0.5.0>` between `open` and `>`, with points between them.
-pub fn numbers(l: Term, open: &str) -> Option<Vec<u64>> {
+pub fn numbers(l: Term, open: &str, most: usize) -> Option<Vec<u64>> {
+    // What is longer is not read.
+    if l.list_iter().nth(most).is_some() {
+        return None;
+    }
     let text = bytes_of(l)?;
     let inner = text
         .strip_prefix(open.as_bytes())

@@ -9,6 +9,11 @@ use purlin_term::unused;
 use purlin_term::word::{PID_DATA_BITS, PID_NUM_BITS, Subtag};
 use purlin_term::{Alloc, Term};
 
+/// Characters of the longest text of each kind that stock reads, zeros in front of a number included.
+const PID_CHARS: usize = 64;
+const PORT_CHARS: usize = 38;
+const REF_CHARS: usize = 71;
+
 /// The node of that number, which is not this one; the caller owns one of its count.
 fn elsewhere(number: u64) -> Result<&'static Node, Fail> {
     let (name, creation) = connected_by_number(number).ok_or(Fail::Badarg)?;
@@ -16,7 +21,7 @@ fn elsewhere(number: u64) -> Result<&'static Node, Fail> {
 }
 
 fn list_to_pid_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
-    let Some(&[number, num, serial]) = numbers(l, "<").as_deref() else {
+    let Some(&[number, num, serial]) = numbers(l, "<", PID_CHARS).as_deref() else {
         return Err(Fail::Badarg);
     };
     if number != 0 {
@@ -33,7 +38,7 @@ fn list_to_pid_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
 }
 
 fn list_to_port_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
-    match numbers(l, "#Port<").as_deref() {
+    match numbers(l, "#Port<", PORT_CHARS).as_deref() {
         Some(&[0, num]) if num >> PID_DATA_BITS == 0 => Ok(Term::port(num as u32)),
         Some(&[0, num]) => unused::unused_here(Subtag::ExtPort, num, 0, cx).ok_or(Fail::Badarg),
         Some(&[number, num]) if number != 0 => {
@@ -44,7 +49,7 @@ fn list_to_port_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
 }
 
 fn list_to_ref_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
-    let all = numbers(l, "#Ref<").ok_or(Fail::Badarg)?;
+    let all = numbers(l, "#Ref<", REF_CHARS).ok_or(Fail::Badarg)?;
     // The text has the numbers of the reference in reverse.
     let (number, nums) = match all.split_first() {
         Some((&number, rest)) if (1..=5).contains(&rest.len()) => (number, rest),

@@ -213,8 +213,28 @@ pub fn encode_all(t: Term, opts: Options) -> Option<Vec<u8>> {
 /// The answer of `external_size`: the bytes that [`encode`] makes without compression, and what stock counts beyond them.
 /// None as for [`encode_parts`].
 pub fn external_size(t: Term, opts: Options) -> Option<usize> {
-    encode_parts(t, opts, 0).map(|p| p.size)
+    let opts = Options {
+        compressed: 0,
+        ..opts
+    };
+    let mut e = Encoder::new(t, opts);
+    e.leave_out = 0;
+    let mut size = 0;
+    loop {
+        if let Some(bytes) = e.step(TERMS_KEPT) {
+            return (!e.too_long).then_some(size + bytes.len() + e.left_bytes + e.spare_bytes);
+        }
+        // Nobody reads the bytes: what is measured makes room for what follows, unless the size of a fun is to be written there.
+        if !opts.local && !e.todo.iter().any(|t| matches!(t, Todo::FunSize(..))) {
+            size += e.out.len();
+            e.out.clear();
+            e.left_out.clear();
+        }
+    }
 }
+
+/// So many terms are measured before their bytes are forgotten.
+const TERMS_KEPT: usize = 4096;
 
 impl Encoder {
     /// Starts with a version byte.
