@@ -13,7 +13,8 @@
 //! # The algorithm
 //! 1. Mark. Each slot outside the generation that leads into it is followed ([`Marker`]). A met object gets all its bits set.
 //! 2. Count. `before[k]` is the number of live words in front of word `k` of the bitmap. With it the new place of a word is known
-//!    without any mark in the object: `to`, and 8 bytes for each live word below it ([`Map::place`]).
+//!    without any mark in the object: `to`, and 8 bytes for each live word below it ([`Map::place`]). Where little has died, that is
+//!    all: the dead become free runs ([`steps::leave`]), and nothing moves.
 //! 3. Choose the block: it stays, is made longer or shorter where it lies, or is exchanged for another.
 //! 4. Take the dead off the off-heap list, and link the others by their new places.
 //! 5. Lead roots, stack and young block to the new places.
@@ -69,6 +70,11 @@ impl Map {
     }
     #[inline(always)]
     pub(super) fn set_live(&mut self, mut i: usize, n: usize) {
+        // Most objects lie within one word of the bitmap.
+        if n != 0 && (i & 63) + n <= 64 {
+            self.live[i >> 6] |= (u64::MAX >> (64 - n)) << (i & 63);
+            return;
+        }
         let end = i + n;
         while i < end {
             // The part of the object that shares one word of the bitmap.
@@ -338,7 +344,7 @@ impl<'a> Marker<'a> {
                 return self.sent(slot, *p.add(1));
             }
             self.map.set_live(i, 2);
-            return Some((p, p.add(2)));
+            return slots(p, 0, 2);
         }
         // No header has this tag: a forwarding mark of `mark_sent`.
         if h.is_boxed() {
@@ -346,7 +352,7 @@ impl<'a> Marker<'a> {
         }
         self.map.set_live(i, layout::object_words(p));
         let (a, b) = layout::term_range(p);
-        (a < b).then(|| (p.add(a), p.add(b)))
+        slots(p, a, b)
     }
     /// # Safety
     /// `*slot` leads to an object with a forwarding mark to `to`, which is in a region that the heap holds.
@@ -393,6 +399,23 @@ impl<'a> Marker<'a> {
         }
     }
 }
+
+/// Those of the slots from `a` up to `b` behind `p` which are to be looked at. A few in front that point nowhere aren't: all of many an
+/// object.
+///
+/// # Safety
+/// They may be read, and hold terms.
+#[inline(always)]
+unsafe fn slots(p: *mut Term, mut a: usize, b: usize) -> Option<(*mut Term, *mut Term)> {
+    let few = b.min(a + FEW_SLOTS);
+    while a < few && !((*p.add(a)).is_list_ptr() || (*p.add(a)).is_boxed()) {
+        a += 1;
+    }
+    (a < b).then(|| (p.add(a), p.add(b)))
+}
+
+/// See [`slots`].
+const FEW_SLOTS: usize = 4;
 
 /// How large the block is to be afterwards.
 #[derive(Clone, Copy, PartialEq)]
@@ -452,6 +475,10 @@ pub(crate) unsafe fn collect(
 
     let words = map.count();
     let block = heap.old_block_words();
+    if room == Room::Grow && stays(heap, len >> 3, words) {
+        steps::leave(heap, &mut map, words);
+        return words;
+    }
     let want = match room {
         // Terms that are promoted next have room at once, and the generation need not be swept for them.
         Room::Exact if words > STEPS_ABOVE_WORDS.load(Ordering::Relaxed) && !is_crowded() => {
@@ -535,6 +562,19 @@ pub(crate) unsafe fn collect(
     }
     words
 }
+
+/// Whether a generation of `used` words of which `live` live is left where it is: little has died, and there is room. Then the next
+/// full collection finds the same again, as that of a process which hibernates with a large state, or asks for a collection, each time
+/// that it has changed a little.
+fn stays(heap: &Heap, used: usize, live: usize) -> bool {
+    let room = heap.old_block_words() - used;
+    let few = used - live <= live / DEAD_PART || stress::roll(2);
+    let fits = room >= heap.used_words() + spare_words(live, false) / 2;
+    few && fits && live > 0 && !is_crowded() && !fence::on()
+}
+
+/// The part of what lives that may lie there dead.
+const DEAD_PART: usize = 16;
 
 /// Gives up what the objects of the list own that die, and links the others as they will lie. They now lie `delta` bytes
 /// from where the map knows them.

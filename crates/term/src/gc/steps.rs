@@ -3,7 +3,8 @@
 //!
 //! A sweep begins behind a minor collection of a process that waits now and then, where half of the generation's room is used up.
 //! (One that only computes is sooner done if its old generation is collected at once when its room is gone.) It goes on, a bounded number of
-//! words at a time, behind each further one and whenever the process begins to wait ([`step`]).
+//! words at a time, behind each further one and whenever the process begins to wait ([`step`]). A full collection that finds that little
+//! has died ends as a sweep does, all at once ([`leave`]).
 //!
 //! Why no barrier is needed:
 //! * Terms don't change and nothing old refers to anything younger. So what can be reached in the old generation is what could be
@@ -37,7 +38,7 @@
 //!
 //! The process runs between any two steps. So each step leaves a generation that can be walked, collected and verified.
 
-use super::compact::Marker;
+use super::compact::{Map, Marker};
 use super::regions::Notes;
 use super::sizes::*;
 use crate::background_free;
@@ -75,6 +76,12 @@ struct Sweep {
     phase: Phase,
     /// The regions that objects refer to which were promoted since it began, and terms that were written to old ones.
     promoted_regions: RegionSet,
+    found: Found,
+}
+
+/// What the search for runs has found.
+#[derive(Default)]
+struct Found {
     live_words: usize,
     /// A long run, whose pages are given back before it is used.
     giving: Option<Giving>,
@@ -375,8 +382,7 @@ unsafe fn begin(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
         marker: m,
         phase: Phase::Mark,
         promoted_regions: RegionSet::default(),
-        live_words: 0,
-        giving: None,
+        found: Found::default(),
     }));
     step_by(heap, 0)
 }
@@ -423,7 +429,8 @@ unsafe fn step_by(heap: &mut Heap, least: usize) -> usize {
             }
         }
         Phase::Owners(after) => {
-            s.phase = match look_at_owners(heap, &s.marker, after, slots / SLOTS_PER_OWNER + 1) {
+            s.phase = match look_at_owners(heap, &s.marker.map, after, slots / SLOTS_PER_OWNER + 1)
+            {
                 Some(p) => Phase::Owners(p),
                 None => {
                     // Runs of the last sweep are dead words for this one, too, and will be found again, longer perhaps.
@@ -432,9 +439,10 @@ unsafe fn step_by(heap: &mut Heap, least: usize) -> usize {
                 }
             };
         }
-        Phase::Runs(..) if s.giving.is_some() => give_on(&mut s, &mut runs),
+        Phase::Runs(..) if s.found.giving.is_some() => give_on(&mut s.found, &mut runs),
         Phase::Runs(at, dead) => {
-            if let Some((at, dead)) = find_runs(&mut s, &mut runs, at, dead, slots) {
+            let (m, found) = (&s.marker.map, &mut s.found);
+            if let Some((at, dead)) = find_runs(m, found, &mut runs, at, dead, slots) {
                 s.phase = Phase::Runs(at, dead);
             } else {
                 end(heap, &mut runs, *s);
@@ -485,10 +493,10 @@ fn forget_dead_sent(heap: &mut Heap, m: &Marker) {
 /// looked at; None: it was the end of the list.
 ///
 /// # Safety
-/// `after` is null or an object of the old generation's list, and `m` has marked all that lives of it.
+/// `after` is null or an object of the old generation's list, and all that lives of it is marked in `m`.
 unsafe fn look_at_owners(
     heap: &mut Heap,
-    m: &Marker,
+    m: &Map,
     after: *mut Term,
     most: usize,
 ) -> Option<*mut Term> {
@@ -502,9 +510,9 @@ unsafe fn look_at_owners(
         if p.is_null() {
             return None;
         }
-        let at = (p as usize).wrapping_sub(m.map.base);
+        let at = (p as usize).wrapping_sub(m.base);
         // Objects promoted since lie behind the bitmap, and live.
-        if at >= m.map.len || m.map.is_live(at >> 3) {
+        if at >= m.len || m.is_live(at >> 3) {
             last = p;
             continue;
         }
@@ -527,16 +535,15 @@ unsafe fn look_at_owners(
 /// Makes runs of dead words, from word `at` of the bitmap on, for about so many slots. Where to go on; None: that was all.
 ///
 /// # Safety
-/// The marker has marked all that lives; what lies behind word `at` was not written to since, but by promotions, which are
-/// marked.
+/// All that lives is marked in `m`; what lies behind word `at` was not written to since, but by promotions, which are marked.
 unsafe fn find_runs(
-    s: &mut Sweep,
+    m: &Map,
+    found: &mut Found,
     runs: &mut Runs,
     mut at: usize,
     mut dead: Option<usize>,
     slots: usize,
 ) -> Option<(usize, Option<usize>)> {
-    let m = &s.marker.map;
     let (words, base) = (m.len >> 3, m.base as *mut Term);
     let mut budget = slots;
     let mut giving = None;
@@ -567,7 +574,7 @@ unsafe fn find_runs(
     while at * 64 < words && budget > 0 {
         budget -= 1;
         let bits = m.live[at];
-        s.live_words += bits.count_ones() as usize;
+        found.live_words += bits.count_ones() as usize;
         let first = at * 64;
         let end = words.min(first + 64);
         let mut i = first;
@@ -599,16 +606,16 @@ unsafe fn find_runs(
         close(from, words, &mut budget);
         dead = None;
     }
-    s.giving = giving;
-    (more || s.giving.is_some()).then_some((at, dead))
+    found.giving = giving;
+    (more || found.giving.is_some()).then_some((at, dead))
 }
 
 /// Gives more of a long run back to the system; it may be used when that is done.
 ///
 /// # Safety
 /// The run that is given back is in nobody's hands: the heap gives out no words of it.
-unsafe fn give_on(s: &mut Sweep, runs: &mut Runs) {
-    let Some(g) = &mut s.giving else { return };
+unsafe fn give_on(found: &mut Found, runs: &mut Runs) {
+    let Some(g) = &mut found.giving else { return };
     let n = (g.words - g.given).min(GIVEN_AT_ONCE_WORDS);
     if !stress() {
         let from = g.start.add(g.given.max(1));
@@ -617,8 +624,40 @@ unsafe fn give_on(s: &mut Sweep, runs: &mut Runs) {
     g.given += n;
     if g.given == g.words {
         runs.add(g.start, g.words);
-        s.giving = None;
+        found.giving = None;
     }
+}
+
+/// A full collection of a generation of which little has died: the dead become free runs, as in a sweep in steps, and nothing moves.
+///
+/// # Safety
+/// All that lives is marked in `map`, and `live_words` are; all that the heap knew of runs and steps is forgotten.
+pub(super) unsafe fn leave(heap: &mut Heap, map: &mut Map, live_words: usize) {
+    let _doing = crate::fence::doing(&"in a full collection, of what is old");
+    look_at_owners(heap, map, std::ptr::null_mut(), usize::MAX);
+    // What died at the end needs no run.
+    let last = map.live.iter().rposition(|&w| w != 0);
+    let words = last.map_or(0, |i| i * 64 + 64 - map.live[i].leading_zeros() as usize);
+    let end = heap.old_htop;
+    heap.old_htop = heap.old_heap.add(words);
+    if stress() {
+        poison(heap.old_htop, (end as usize - heap.old_htop as usize) >> 3);
+    }
+    decommit_between(heap.old_htop, end);
+    map.len = words * 8;
+    let mut runs = Runs {
+        lived: live_words,
+        lived_bytes: heap.old_off_heap.bytes,
+        ..Runs::default()
+    };
+    let (mut at, mut dead, mut found) = (0, None, Found::default());
+    while let Some(next) = find_runs(map, &mut found, &mut runs, at, dead, usize::MAX) {
+        (at, dead) = next;
+        while found.giving.is_some() {
+            give_on(&mut found, &mut runs);
+        }
+    }
+    heap.runs = Some(Box::new(runs));
 }
 
 /// The sweep is over.
@@ -629,9 +668,10 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
     let Sweep {
         mut marker,
         mut promoted_regions,
-        live_words,
+        found,
         ..
     } = s;
+    let live_words = found.live_words;
     let bits = std::mem::take(&mut marker.map.live);
     if bits.len() * 8 > background_free::ABOVE_BYTES {
         background_free::run(move || drop(bits));
