@@ -49,6 +49,10 @@ pub trait Driver: Send {
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool);
     /// A timer that the driver set has fired, or one that it cancelled too late.
     fn timeout(&mut self, _base: &mut Base, _token: u32) {}
+    /// Whether that operation of `port_control` only tells something, so that a port still does it which is closing.
+    fn tells(&self, _op: u32) -> bool {
+        false
+    }
     /// `port_control`; None: no such operation.
     fn control(&mut self, _base: &mut Base, _op: u32, _data: &[u8]) -> Option<Reply> {
         None

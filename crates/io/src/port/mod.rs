@@ -864,7 +864,10 @@ pub fn is_open(port: &Port) -> bool {
 
 /// `port_control` by `caller`: None if the driver has no such operation or the port is gone.
 pub fn control(port: &Port, caller: Term, op: u32, data: &[u8]) -> Option<Reply> {
-    port.with(Work::Control, |d, b| {
+    port.with_any(Work::Control, |d, b| {
+        if b.closing && !d.tells(op) {
+            return None;
+        }
         b.trace_operation(caller, Work::Control, op, data);
         b.caller = caller;
         let reply = d.control(b, op, data)?;
@@ -891,11 +894,11 @@ pub fn call(port: &Port, caller: Term, op: u32, data: Term) -> Option<OwnedTerm>
     .flatten()
 }
 
-/// `port_set_data`. False: the port is gone.
+/// `port_set_data`. False: the port is gone, or closing.
 pub fn set_data(port: &Port, data: Term) -> bool {
     let owned = OwnedTerm::copy_of(data);
     let core = port.lock();
-    if core.driver.is_none() {
+    if core.driver.is_none() || core.base.closing {
         return false;
     }
     let old = port.data().replace(owned);
@@ -904,10 +907,11 @@ pub fn set_data(port: &Port, data: Term) -> bool {
     true
 }
 
-/// Runs `f` on the data set with [`set_data`]; on `undefined` if none was set. None: the port is gone.
+/// Runs `f` on the data set with [`set_data`]; on `undefined` if none was set. None: the port is gone, or closing: a socket
+/// that is closed is known by that, while what was sent before goes out.
 pub fn get_data<R>(port: &Port, f: impl FnOnce(Term) -> R) -> Option<R> {
     let core = port.lock();
-    core.driver.as_ref()?;
+    core.driver.as_ref().filter(|_| !core.base.closing)?;
     let d = port.data();
     Some(f(d.as_ref().map_or(am::UNDEFINED, |d| d.term())))
 }

@@ -1463,6 +1463,14 @@ impl Driver for Tcp {
         sock::async_error(base, op.caller, op.number, am::TIMEOUT);
     }
 
+    fn tells(&self, op: u32) -> bool {
+        let what = op.wrapping_sub(CONTROL_BASE);
+        matches!(
+            what,
+            req::PEER | req::NAME | req::GETOPTS | req::GETSTAT | req::GETSTATUS
+        )
+    }
+
     fn control(&mut self, base: &mut Base, op: u32, data: &[u8]) -> Option<Reply> {
         let op = op.checked_sub(CONTROL_BASE)?;
         let bytes = reply(self.request(base, op, data));

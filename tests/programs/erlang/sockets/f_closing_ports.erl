@@ -1,0 +1,44 @@
+%% A socket that is closed while much of what was sent is still to go out: what it answers until then.
+-module(f_closing_ports).
+-export([main/0]).
+
+main() ->
+    process_flag(trap_exit, true),
+    [io:format("~p: ~0p~n", [How, closing(How)]) || How <- [close, port_close, message]].
+
+closing(How) ->
+    {ok, L} = gen_tcp:listen(0, [binary, {active, false}]),
+    {ok, Port} = inet:port(L),
+    {ok, C} = gen_tcp:connect("localhost", Port, [binary, {active, true}, {high_watermark, 50000000}]),
+    {ok, S} = gen_tcp:accept(L),
+    {ok, Name} = inet:sockname(C),
+    ok = gen_tcp:send(C, binary:copy(<<"x">>, 9000000)),
+    close(How, C),
+    timer:sleep(50),
+    R = [result(F) || F <- [
+        fun() -> port_command(C, "x") end,
+        fun() -> gen_tcp:send(C, "x") end,
+        fun() -> gen_tcp:recv(C, 0, 100) end,
+        fun() -> gen_tcp:shutdown(C, write) end,
+        fun() -> gen_tcp:controlling_process(C, self()) end,
+        fun() -> inet:getopts(C, [active, mode, packet, nodelay]) end,
+        fun() -> inet:sockname(C) =:= {ok, Name} end,
+        fun() -> element(1, inet:peername(C)) end,
+        fun() -> inet:getstat(C, [send_oct, recv_oct]) end,
+        fun() -> erlang:port_get_data(C) end,
+        fun() -> erlang:port_set_data(C, x) end,
+        fun() -> erlang:port_call(C, 1, x) end,
+        fun() -> erlang:port_connect(C, self()) end,
+        fun() -> register(?MODULE, C) end,
+        fun() -> erlang:port_info(C, name) end,
+        fun() -> lists:member(C, erlang:ports()) end,
+        fun() -> gen_tcp:close(C) end]],
+    ok = gen_tcp:close(S),
+    ok = gen_tcp:close(L),
+    R.
+
+close(close, C) -> gen_tcp:close(C);
+close(port_close, C) -> port_close(C);
+close(message, C) -> C ! {self(), close}.
+
+result(F) -> try F() catch _:R -> {raised, R} end.
