@@ -56,7 +56,7 @@ echo "status $?"
 poweroff -f
 INIT
 chmod 755 "$root/init"
-printf '%s\n' "${1:-b=0; export SECONDS_MOST=200; sh scripts/containers.sh || b=1; LIMITED_BY=memory.high sh scripts/containers.sh || b=1; sh scripts/quota.sh || b=1; exit \$b}" >"$root/command"
+printf '%s\n' "${1:-b=0; export SECONDS_MOST=600; sh scripts/containers.sh || b=1; LIMITED_BY=memory.high sh scripts/containers.sh || b=1; sh scripts/quota.sh || b=1; exit \$b}" >"$root/command"
 (cd "$root" && find . -xdev | cpio -o -H newc 2>/dev/null) | gzip -1 >"$work/root.gz"
 # shellcheck disable=SC2086
 qemu-system-x86_64 -accel "${ACCEL:-tcg,thread=multi}" -cpu max -smp "${PROCESSORS:-4}" -m "${MEMORY_MB:-2048}" -display none \
