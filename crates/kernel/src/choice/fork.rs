@@ -9,12 +9,13 @@ use super::given::{Given, Step};
 use super::outside::Account;
 use super::plan::{self, Plan, Schedule, Shrink, Strategy};
 use super::record::Recording;
-use super::told::{Failed, Failure, account, json_list, lines, tell};
+use super::told::{Failed, Failure, account, alone, json_list, lines, tell};
 use super::trunk::{Comes, Ground, Trunk, Waits, trunk};
+use super::way::ways;
 use super::{
-    Deviation, Kind, Op, Run, ops::Touch, profile, run, sampled, set_deviations, steps, story,
+    Kind, Op, Run, Stuck, ops::Touch, profile, run, sampled, set_deviations, steps, story,
 };
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -107,20 +108,21 @@ pub(super) enum Outcome {
 
 impl Outcome {
     fn fails(&self) -> bool {
-        !matches!(self, Outcome::Ended(r) if r.status == 0 && !r.deadlock)
+        !matches!(self, Outcome::Ended(r) if r.passes())
     }
     pub(super) fn text(&self) -> String {
         match self {
             Outcome::Ended(r) => format!(
-                "ended {} {} {} {} {} {} {} {}",
+                "ended {} {} {} {} {} {} {} {} {}",
                 r.status,
-                u8::from(r.deadlock),
+                r.stuck as u8,
                 r.hash,
                 r.ops,
                 r.took,
                 r.taken,
+                r.quiet,
                 r.outside.text(),
-                r.said
+                numbers(&r.ways)
             ),
             Outcome::Died(s) => format!("died {s}"),
         }
@@ -130,18 +132,29 @@ impl Outcome {
         match w.next()? {
             "ended" => Some(Outcome::Ended(Run {
                 status: w.next()?.parse().ok()?,
-                deadlock: w.next()? == "1",
+                stuck: Stuck::of(w.next()?)?,
                 hash: w.next()?.parse().ok()?,
                 ops: w.next()?.parse().ok()?,
                 took: w.next()?.parse().ok()?,
                 taken: w.next()?.parse().ok()?,
+                quiet: w.next()?.parse().ok()?,
                 outside: Account::of(w.next()?)?,
-                said: w.next()?.parse().ok()?,
+                ways: w
+                    .next()?
+                    .split(',')
+                    .filter(|w| !w.is_empty())
+                    .map(|w| w.parse().ok())
+                    .collect::<Option<_>>()?,
             })),
             "died" => Some(Outcome::Died(w.next()?.parse().ok()?)),
             _ => None,
         }
     }
+}
+
+fn numbers(all: &BTreeSet<u64>) -> String {
+    let all: Vec<String> = all.iter().map(u64::to_string).collect();
+    all.join(",")
 }
 
 /// A run under way.
@@ -173,10 +186,34 @@ pub(super) fn fork(seconds: u32) -> Result<Child, OwnedFd> {
     fork_for(seconds, seconds.saturating_mul(LOADED))
 }
 
+/// When the time of `--for` ends, which holds for whatever is run.
+static ENDS: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Sets it; what it was.
+fn ends_at(t: Option<Instant>) -> Option<Instant> {
+    let mut e = ENDS.lock().unwrap_or_else(|e| e.into_inner());
+    std::mem::replace(&mut *e, t)
+}
+
+/// What is left of it, if there is an end.
+fn left() -> Option<Duration> {
+    let ends = *ENDS.lock().unwrap_or_else(|e| e.into_inner());
+    ends.map(|e| e.saturating_duration_since(Instant::now()))
+}
+
+/// Whether it has ended: nothing more is begun, and a run that was ended by it has come to nothing.
+pub(super) fn is_over() -> bool {
+    left().is_some_and(|l| l.is_zero())
+}
+
 /// The same, with so many seconds of real time, too.
 fn fork_for(seconds: u32, real: u32) -> Result<Child, OwnedFd> {
     let (Some(report), Some(output)) = (memory_file(), memory_file()) else {
         cannot("make a file in memory");
+    };
+    let real = match (real, left()) {
+        (0, left) => left,
+        (n, left) => Some(Duration::from_secs(n.into()).min(left.unwrap_or(Duration::MAX))),
     };
     // SAFETY: this is the only thread. What the child has to itself afterwards is memory; descriptors are shared.
     let pid = unsafe { libc::fork() };
@@ -195,12 +232,18 @@ fn fork_for(seconds: u32, real: u32) -> Result<Child, OwnedFd> {
                 // Nor does one go on that nobody waits for any more.
                 #[cfg(target_os = "linux")]
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                libc::alarm(real);
                 let mut most: libc::itimerval = std::mem::zeroed();
                 most.it_value.tv_sec = seconds.into();
                 libc::setitimer(libc::ITIMER_PROF, &most, std::ptr::null_mut());
+                if let Some(t) = real {
+                    most.it_value.tv_sec = t.as_secs() as libc::time_t;
+                    // None at all would be no limit.
+                    most.it_value.tv_usec = t.subsec_micros().max(1).into();
+                    libc::setitimer(libc::ITIMER_REAL, &most, std::ptr::null_mut());
+                }
             }
             crate::poll::after_fork();
+            crate::os::parted::part_files();
             Err(report.into())
         }
         pid => Ok(Child {
@@ -280,31 +323,21 @@ impl Child {
         }
         (code_of(status), text_of(&self.report), String::new())
     }
-    pub(super) fn outcome(self) -> Outcome {
+    /// What has come of it. None: the time was over before it ended.
+    pub(super) fn outcome(self) -> Option<Outcome> {
         let (code, report, output) = self.wait();
-        let first = report.lines().next().and_then(Outcome::of);
-        let mut o = first.unwrap_or(Outcome::Died(code));
+        let mut o = match report.lines().next().and_then(Outcome::of) {
+            Some(o) => o,
+            None if is_over() && code == -libc::SIGALRM => return None,
+            None => Outcome::Died(code),
+        };
         if o.fails()
             && let Outcome::Ended(r) = &mut o
         {
-            r.said = said(&output);
+            r.ways = ways(r.status, r.stuck != Stuck::No, &output);
         }
-        o
+        Some(o)
     }
-}
-
-/// A sum of text, the same for texts that differ in numbers only: pids, references, times.
-fn said(text: &str) -> u64 {
-    let mut last = ' ';
-    let mut plain = String::new();
-    for c in text.chars() {
-        let c = if c.is_ascii_digit() { '0' } else { c };
-        if c != '0' || last != '0' {
-            plain.push(c);
-        }
-        last = c;
-    }
-    super::told::sum(&plain)
 }
 
 fn role() -> std::sync::MutexGuard<'static, Role> {
@@ -334,7 +367,7 @@ pub(super) fn at(path: u64, op: u32) -> Option<Kind> {
         Comes::Over => {
             // All have left it.
             drop(r);
-            ended(0, false);
+            ended(0, Stuck::No);
             exit(0)
         }
         Comes::Branch(to, schedule) => {
@@ -352,13 +385,13 @@ fn write_all(to: OwnedFd, text: &str) {
 }
 
 /// This run ends with `status`: it reports.
-pub(super) fn ended(status: i32, deadlock: bool) {
+pub(super) fn ended(status: i32, stuck: Stuck) {
     let mut r = role();
     match std::mem::replace(&mut *r, Role::Root) {
         // The operation did not come.
         Role::Root | Role::Waits(_) => {}
         Role::Base(to) => {
-            let mut text = Outcome::Ended(run(status, deadlock)).text();
+            let mut text = Outcome::Ended(run(status, stuck)).text();
             text.push('\n');
             for o in profile() {
                 let t = o.touch;
@@ -385,13 +418,13 @@ pub(super) fn ended(status: i32, deadlock: bool) {
             write_all(to, &text);
         }
         Role::Trunk(t) => {
-            let mut text = Outcome::Ended(run(status, deadlock)).text();
+            let mut text = Outcome::Ended(run(status, stuck)).text();
             text.push('\n');
             let to = t.ends(&mut text);
             write_all(to, &text);
         }
         Role::Branch(to) => {
-            let mut text = Outcome::Ended(run(status, deadlock)).text();
+            let mut text = Outcome::Ended(run(status, stuck)).text();
             text.push('\n');
             for (path, op) in sampled() {
                 let _ = writeln!(text, "order {path} {op}");
@@ -418,7 +451,10 @@ extern "C" fn stopped(signal: i32) {
     let parts: [&[u8]; 3] = [
         b"purlin: schedules: stopped after ",
         &digits[at..],
-        b" schedules; none had failed\n",
+        match FOUND.load(Ordering::Relaxed) {
+            true => b" schedules; one had failed, and was not yet told\n",
+            false => b" schedules; none had failed\n",
+        },
     ];
     for p in parts {
         // SAFETY: bytes that are there.
@@ -431,7 +467,8 @@ extern "C" fn stopped(signal: i32) {
 /// Seconds that a run of the base has at most.
 const MOST_BASE: u32 = 600;
 
-/// One run of the base that ends; the modules that it loads are prepared for those that follow. False: this process is that run.
+/// One run of the base that ends, within so many seconds; the modules that it loads are prepared for those that follow. False: this
+/// process is that run.
 fn discover(seconds: u32) -> bool {
     let Some(notes) = memory_file() else {
         cannot("make a file in memory");
@@ -439,10 +476,7 @@ fn discover(seconds: u32) -> bool {
     match fork_run(0, seconds) {
         Ok(c) => {
             if is_endless(c.wait().0) {
-                say(&format!(
-                    "purlin: schedules: the program as it is does not end within {seconds} s\n"
-                ));
-                exit(1)
+                too_long(seconds);
             }
             super::record::keeps_atoms(|| super::modules::make(notes));
             true
@@ -453,6 +487,18 @@ fn discover(seconds: u32) -> bool {
             false
         }
     }
+}
+
+/// The base does not end in its time: within so many seconds, or in what is left of the time of a search.
+fn too_long(seconds: u32) -> ! {
+    if is_over() {
+        say("purlin: schedules: --for: the program as it is takes longer than that\n");
+        exit(2)
+    }
+    say(&format!(
+        "purlin: schedules: the program as it is does not end within {seconds} s\n"
+    ));
+    exit(1)
 }
 
 /// Something was given on standard input, or could have been.
@@ -546,6 +592,8 @@ pub(super) struct Tried {
     pub schedules: usize,
     pub hashes: HashSet<u64>,
     pub took: i64,
+    /// Those that have failed beside others, and not by themselves.
+    pub alone: usize,
 }
 
 /// Searches for a schedule that fails. Comes back in a run of the program, which then is run; the root ends with the emulator's exit
@@ -556,17 +604,14 @@ pub fn search(s: &Search) {
         // SAFETY: a handler that keeps to what handlers may do.
         unsafe { libc::signal(signal, stopped as extern "C" fn(i32) as libc::sighandler_t) };
     }
-    // Time that a search has at most is time that the base has.
-    let most = s.time.map_or(MOST_BASE, |t| {
-        (t.as_secs_f64().ceil() as u32).clamp(1, MOST_BASE)
-    });
-    if !discover(most) {
+    ends_at(s.time.and_then(|t| Instant::now().checked_add(t)));
+    if !discover(MOST_BASE) {
         return;
     }
     let began = Instant::now();
     let mut bases = Vec::new();
     for i in 0..2 {
-        match fork_run(0, most) {
+        match fork_run(0, MOST_BASE) {
             Ok(c) => bases.push(c.wait()),
             Err(to) => {
                 *role() = Role::Base(to);
@@ -587,11 +632,14 @@ pub fn search(s: &Search) {
         }
         if i == 0 {
             // Whose code runs in a process shows late: the second run knows it from the start.
-            super::lay_down(&plan::given(&ops_of(&bases[0].1)));
+            super::lay_down(&plan::given(&ops_of(&bases[0].1), 0));
         }
     }
     let first = |b: &(i32, String, String)| b.1.lines().next().and_then(Outcome::of);
     let Some(Outcome::Ended(base)) = first(&bases[0]) else {
+        if is_endless(bases[0].0) {
+            too_long(MOST_BASE);
+        }
         say(&bases[0].2);
         say(&format!(
             "purlin: schedules: the program ended by itself in no time that could be waited for ({})\n",
@@ -601,7 +649,9 @@ pub fn search(s: &Search) {
     };
     let seconds = most_seconds(began.elapsed() / 2);
     let decided = matches!(first(&bases[1]), Some(Outcome::Ended(b)) if b.hash == base.hash);
-    if !decided {
+    if is_over() {
+        // Nothing was compared.
+    } else if !decided {
         say(
             "purlin: schedules: two runs of the base differ: not all that the program depends on is decided by the seed\n",
         );
@@ -614,20 +664,25 @@ pub fn search(s: &Search) {
     tried.schedules += 1;
     tried.hashes.insert(base.hash);
     tried.took += base.took;
-    let given = plan::given(&ops);
-    super::lay_down(&given);
-    if base.status != 0 || base.deadlock {
+    let given = plan::given(&ops, super::quiet::most(base.quiet));
+    let base_takes = began.elapsed() / 2;
+    if !base.passes() {
         let failed = Failed {
             schedule: Vec::new(),
             margin: Vec::new(),
             before: 0,
             run: base,
-            given,
+            // It is told as it was run.
+            given: plan::given(&ops, 0),
             seconds,
         };
-        let Some(failure) = told(failed) else { return };
+        super::lay_down(&failed.given);
+        let Some(failure) = told(failed, base_takes) else {
+            return;
+        };
         return tell(s, &tried, began, vec![failure], decided);
     }
+    super::lay_down(&given);
     if let Some((m, f, a)) = &s.from
         && !ops.iter().any(|o| o.begun)
     {
@@ -646,12 +701,10 @@ pub fn search(s: &Search) {
         plan.begin_with(first);
     }
     let places = plan.places();
-    let mut found: Vec<(Schedule, Run)> = Vec::new();
-    let mut ways = HashSet::new();
-    while tried.schedules < s.schedules
-        && (found.is_empty() || s.keep_going)
-        && s.time.is_none_or(|t| began.elapsed() < t)
-    {
+    let mut failures: Vec<Failure> = Vec::new();
+    // What has failed in those.
+    let mut known: BTreeSet<u64> = BTreeSet::new();
+    'search: while tried.schedules < s.schedules && !is_over() {
         let batch = plan.batch(s.schedules - tried.schedules);
         if batch.is_empty() {
             break;
@@ -661,9 +714,6 @@ pub fn search(s: &Search) {
         };
         for (schedule, o) in batch.into_iter().zip(outcomes) {
             let Some(o) = o else { continue };
-            if !found.is_empty() && !s.keep_going {
-                break;
-            }
             tried.schedules += 1;
             SO_FAR.store(tried.schedules, Ordering::Relaxed);
             let fails = o.fails();
@@ -675,20 +725,38 @@ pub fn search(s: &Search) {
                 }
                 Outcome::Died(status) => Run {
                     status,
+                    ways: ways(status, false, ""),
                     ..Run::default()
                 },
             };
-            let way = (run.status, run.deadlock, run.said);
-            if fails && found.len() < MOST_WAYS && ways.insert(way) {
-                found.push((schedule, run));
+            if !fails || run.ways.is_subset(&known) {
+                continue;
+            }
+            let wanted: BTreeSet<u64> = run.ways.difference(&known).copied().collect();
+            let failed = Failed {
+                before: schedule.len(),
+                margin: schedule.clone(),
+                schedule,
+                run,
+                given: given.clone(),
+                seconds,
+            };
+            let wanted = s.keep_going.then_some(wanted);
+            match confirmed(&plan, failed, wanted, &ground, base_takes) {
+                None => return,
+                Some(None) => tried.alone += 1,
+                Some(Some(f)) => {
+                    known.extend(&f.run.ways);
+                    known.extend(&f.failed.run.ways);
+                    failures.push(f);
+                }
+            }
+            if !failures.is_empty() && (!s.keep_going || failures.len() >= MOST_WAYS) {
+                break 'search;
             }
         }
     }
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: a plain call. What was found is cut down; who stops that now knows it.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
-    if found.is_empty() {
+    if failures.is_empty() {
         let text = format!(
             "{} schedules ({} distinct), {:.1} s, {:.1} s of virtual time: none failed\n{} operations of the base, {} at which schedules deviate, {} of them race\n{}",
             tried.schedules,
@@ -698,40 +766,22 @@ pub fn search(s: &Search) {
             base_ops.1,
             places.1,
             places.0,
-            account(s, &outside)
+            account(s, &outside) + &alone(&tried)
         );
         match s.json {
             true => print(&format!(
-                "{{\"failed\":false,\"schedules\":{},\"distinct\":{},\"virtual_seconds\":{:.3},\"operations\":{},\"racing\":{},\"outside\":{}}}\n",
+                "{{\"failed\":false,\"schedules\":{},\"distinct\":{},\"virtual_seconds\":{:.3},\"operations\":{},\"racing\":{},\"unrepeated\":{},\"outside\":{}}}\n",
                 tried.schedules,
                 tried.hashes.len(),
                 tried.took as f64 / 1e9,
                 base_ops.1,
                 places.0,
+                tried.alone,
                 json_list(&outside.told())
             )),
             false => print(&text),
         }
-        exit(strictly(s, 0, outside.is_open()))
-    }
-    let mut failures: Vec<Failure> = Vec::new();
-    for (schedule, run) in found {
-        let Some(c) = cut(&plan, schedule.clone(), &ground) else {
-            return;
-        };
-        if failures.iter().any(|f| f.failed.schedule == c.schedule) {
-            continue;
-        }
-        let failed = Failed {
-            schedule: c.schedule,
-            margin: c.margin,
-            before: c.before,
-            run,
-            given: given.clone(),
-            seconds,
-        };
-        let Some(failure) = told(failed) else { return };
-        failures.push(failure);
+        exit(strictly(s, 0, outside.is_open() || tried.alone > 0))
     }
     tell(s, &tried, began, failures, decided);
 }
@@ -745,33 +795,86 @@ pub(super) fn strictly(s: &Search, status: i32, open: bool) -> i32 {
     status
 }
 
-/// A schedule that fails, cut down. None: this process is a run of one.
-fn cut(plan: &Plan, mut schedule: Schedule, g: &Ground) -> Option<Cut> {
+/// A schedule that has failed beside others, if it fails by itself, too: cut down, and told. `wanted`: what has failed that is
+/// to fail in what is told, where that matters. None: this process is the run of one.
+fn confirmed(
+    plan: &Plan,
+    failed: Failed,
+    wanted: Option<BTreeSet<u64>>,
+    g: &Ground,
+    base_takes: Duration,
+) -> Option<Option<Failure>> {
+    // Who stops the search knows of what was found.
+    FOUND.store(true, Ordering::Relaxed);
+    let as_it_was = told(failed, base_takes)?;
+    if as_it_was.run.passes() {
+        FOUND.store(false, Ordering::Relaxed);
+        return Some(None);
+    }
+    let again = |r: &Run| {
+        let wanted = wanted.as_ref();
+        !r.passes() && wanted.is_none_or(|w| r.ways.iter().any(|f| w.contains(f)))
+    };
+    // A run that is told may fail in another way than one beside others, by its output; then what it does counts.
+    let same = again(&as_it_was.run);
+    let same = |o: &Option<Outcome>| match o {
+        Some(Outcome::Ended(r)) if same => again(r),
+        Some(o) => o.fails(),
+        None => false,
+    };
+    let schedule = as_it_was.failed.schedule.clone();
+    let c = cut(plan, schedule, g, &same, &as_it_was.order)?;
+    if c.schedule == as_it_was.failed.schedule {
+        return Some(Some(as_it_was));
+    }
+    let failed = Failed {
+        schedule: c.schedule,
+        margin: c.margin,
+        before: c.before,
+        run: as_it_was.failed.run.clone(),
+        given: as_it_was.failed.given.clone(),
+        ..as_it_was.failed
+    };
+    let short = told(failed, base_takes)?;
+    let fails = same(&Some(Outcome::Ended(short.run.clone())));
+    Some(Some(if fails { short } else { as_it_was }))
+}
+
+/// Something was found.
+static FOUND: AtomicBool = AtomicBool::new(false);
+
+/// A schedule that fails, cut down. `same`: whether a run has failed in the same way. `drawn`: the operations whose order was drawn in its run.
+/// None: this process is a run of one.
+fn cut(
+    plan: &Plan,
+    mut schedule: Schedule,
+    g: &Ground,
+    same: &dyn Fn(&Option<Outcome>) -> bool,
+    drawn: &[(u64, u32)],
+) -> Option<Cut> {
+    let began = Instant::now();
     if let [d] = &schedule[..]
         && matches!(d.kind, Kind::Sample(..))
     {
         // The order that was drawn becomes deviations, each of which may go.
-        let (_, story, _) = once(&schedule, g.seconds)?;
-        let repeated = plan.repeats(&order_in(&story));
+        let repeated = plan.repeats(drawn);
         if !repeated.is_empty() {
             let all = [repeated];
             let outcomes = trunk(&all, g)?;
-            let fails = |o: &Option<Outcome>| o.as_ref().is_some_and(Outcome::fails);
-            if outcomes.iter().all(fails) {
+            if outcomes.iter().all(same) {
                 [schedule] = all;
             }
         }
         // A schedule that nothing is drawn for tells more.
-        let began = Instant::now();
         for some in plan.rest().chunks(SIMPLE) {
             if !matches!(&schedule[..], [d] if matches!(d.kind, Kind::Sample(..)))
                 || began.elapsed() > MOST_CUT
+                || is_over()
             {
                 break;
             }
             let outcomes = trunk(some, g)?;
-            let fails = |o: &Option<Outcome>| o.as_ref().is_some_and(Outcome::fails);
-            if let Some(i) = outcomes.iter().position(fails) {
+            if let Some(i) = outcomes.iter().position(same) {
                 schedule = some[i].clone();
             }
         }
@@ -782,25 +885,18 @@ fn cut(plan: &Plan, mut schedule: Schedule, g: &Ground) -> Option<Cut> {
     let began = Instant::now();
     for _ in 0..60 {
         let candidates = shrink.candidates();
-        if candidates.is_empty() || forks > MOST_FORKS || began.elapsed() > MOST_CUT {
+        if candidates.is_empty() || forks > MOST_FORKS || began.elapsed() > MOST_CUT || is_over() {
             break;
         }
         forks += candidates.len();
         let outcomes = trunk(&candidates, g)?;
-        let fails: Vec<bool> = outcomes
-            .iter()
-            .map(|o| o.as_ref().is_some_and(|o| o.fails()))
-            .collect();
+        let fails: Vec<bool> = outcomes.iter().map(same).collect();
         shrink.tell(candidates, &fails);
     }
     let best = shrink.best().clone();
-    // A stall at its margin would depend on each nanosecond: it is kept a quarter longer, if it fails so, too.
-    let longer = with_more(&best);
-    let fails = longer != best
-        && trunk(std::slice::from_ref(&longer), g)?
-            .iter()
-            .flatten()
-            .any(Outcome::fails);
+    // A stall at its margin would depend on each nanosecond: it is kept a quarter longer, if that is allowed, and it fails so, too.
+    let longer = plan.with_more(&best);
+    let fails = longer != best && trunk(std::slice::from_ref(&longer), g)?.iter().any(same);
     Some(Cut {
         schedule: if fails { longer } else { best.clone() },
         margin: best,
@@ -817,30 +913,27 @@ struct Cut {
     before: usize,
 }
 
-/// Each process is late by a quarter more.
-fn with_more(schedule: &Schedule) -> Schedule {
-    let more = |d: &Deviation| match d.kind {
-        Kind::Stall(ns) => Deviation {
-            kind: Kind::Stall(ns + ns / 4),
-            ..*d
-        },
-        _ => *d,
-    };
-    schedule.iter().map(more).collect()
-}
-
-/// What is told of a schedule that fails. None: this process is its run.
-fn told(failed: Failed) -> Option<Failure> {
+/// What is told of a schedule that fails. `takes`: for how long the base runs; where the time of the search is over it has that, twice, and no
+/// longer. None: this process is its run.
+fn told(failed: Failed, takes: Duration) -> Option<Failure> {
+    let ends = ends_at(None);
+    let allowed = Instant::now() + takes * 2 + LEAST_TOLD;
+    ends_at(ends.map(|e| e.max(allowed)));
     super::record::next_in(memory_file());
     let (run, story, output) = once(&failed.schedule, failed.seconds)?;
+    ends_at(ends);
     Some(Failure {
         failed,
+        order: order_in(&story),
         run,
         story,
         output,
         events: super::record::taken(),
     })
 }
+
+/// What a run that is told has at least, beside twice the time of the base.
+const LEAST_TOLD: Duration = Duration::from_secs(1);
 
 /// Seconds after which a run is ended, by the time that the base takes.
 fn most_seconds(base: Duration) -> u32 {
@@ -912,13 +1005,16 @@ pub(super) fn begin(
 /// Runs one schedule from the start and tells it: the run, its operations, its output. None: this process is the run.
 fn once(schedule: &Schedule, seconds: u32) -> Option<(Run, String, String)> {
     let (code, report, output) = begin(schedule, seconds, None, true)?.wait();
-    let run = match report.lines().next().and_then(Outcome::of) {
+    let mut run = match report.lines().next().and_then(Outcome::of) {
         Some(Outcome::Ended(r)) => r,
         _ => Run {
             status: code,
             ..Run::default()
         },
     };
+    if !run.passes() {
+        run.ways = ways(run.status, run.stuck != Stuck::No, &output);
+    }
     let story = report
         .split_once('\n')
         .map_or(String::new(), |(_, s)| s.to_owned());
@@ -965,13 +1061,14 @@ mod tests {
     fn an_outcome_goes_there_and_back() {
         let o = Outcome::Ended(Run {
             status: 2,
-            deadlock: true,
+            stuck: Stuck::Hang,
             hash: 77,
             ops: 5,
             took: -1,
             taken: 3,
             outside: Account::of("2:5:").expect("an account"),
-            said: 8,
+            quiet: 9,
+            ways: BTreeSet::from([8, 7]),
         });
         let back = Outcome::of(&o.text()).map(|o| o.text());
         assert_eq!(back, Some(o.text()));

@@ -25,16 +25,19 @@ pub struct Given {
     /// Paths of processes that are the program's own in the base.
     pub programs: BTreeSet<u64>,
     pub shown: Shown,
+    /// Nanoseconds after which a run in which nothing moves but timers hangs; 0: that of the base.
+    pub quiet: i64,
 }
 
 impl Given {
     /// Lines for a file.
     pub fn text(&self) -> String {
         let mut t = format!(
-            "programs{}\nprivate{}\nshared {}\n",
+            "programs{}\nprivate{}\nshared {}\nquiet {}\n",
             numbers(self.programs.iter().copied()),
             numbers(self.shown.private.iter().copied()),
-            self.shown.count
+            self.shown.count,
+            self.quiet
         );
         for (object, by) in &self.shown.racing {
             let by = by.iter().flat_map(|(path, n)| [*path, u64::from(*n)]);
@@ -51,6 +54,7 @@ impl Given {
         match key {
             "programs" => self.programs = all.into_iter().collect(),
             "private" => self.shown.private = all.into_iter().collect(),
+            "quiet" => self.quiet = i64::try_from(*all.first()?).ok()?,
             "shared" => self.shown.count = u32::try_from(*all.first()?).ok()?,
             "races" => {
                 let (object, by) = all.split_first()?;

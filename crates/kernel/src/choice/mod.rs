@@ -24,11 +24,13 @@ pub(crate) mod modules;
 pub mod ops;
 pub(crate) mod outside;
 pub mod plan;
+mod quiet;
 pub mod record;
 pub mod report;
 pub mod sample;
 pub mod told;
 mod trunk;
+mod way;
 
 use crate::code;
 use crate::cx::Cx;
@@ -135,6 +137,7 @@ struct State {
     again: HashSet<(u64, Touch), Hashing>,
     outside: outside::Account,
     drawn: Option<deviation::Numbers>,
+    quiet: quiet::Quiet,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -167,7 +170,11 @@ pub fn begin(started: i64) {
     purlin_native::ids::begin_at(started as u64);
     let _ = crate::code::load::MADE_BEFORE.set(modules::take);
     purlin_native::bif::enter_by(record::entry);
-    single::begin(started, |status| fork::ended(status, false), back::ends);
+    single::begin(
+        started,
+        |status| fork::ended(status, Stuck::No),
+        back::ends,
+    );
 }
 
 fn mixed(h: u64, n: u64) -> u64 {
@@ -542,6 +549,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     let (path, op) = (k.path, k.ops);
     let touch = what.touch(cx);
     s.ops += 1;
+    s.quiet.does(pc as usize, now());
     s.hash = mixed(
         mixed(s.hash, path),
         u64::from(op) << 16 | u64::from(touch.native),
@@ -597,7 +605,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
             });
         }
     }
-    if s.story.is_some() {
+    if s.story.is_some() && !s.quiet.is_long(now()) {
         let line = report::line(cx, pc, &what, path, op, touch);
         if let Some(v) = &mut s.story {
             v.push(line);
@@ -845,8 +853,8 @@ pub fn set_story() {
 pub struct Run {
     /// The exit status.
     pub status: i32,
-    /// It ended since nobody could run, and nothing was waited for.
-    pub deadlock: bool,
+    /// It ended since nothing would have come any more.
+    pub stuck: Stuck,
     /// Of all operations in their order. Two runs are the same if these are.
     pub hash: u64,
     pub ops: u64,
@@ -856,30 +864,87 @@ pub struct Run {
     pub taken: u32,
     /// What the program did that no seed decides, where the run was to tell its operations.
     pub outside: outside::Account,
-    /// A sum of what it has written, but for numbers: two runs that failed in the same way have the same.
-    pub said: u64,
+    /// The longest virtual time in which nothing moved but timers: see [`quiet`].
+    pub quiet: i64,
+    /// What has failed in it: see [`way`].
+    pub ways: BTreeSet<u64>,
+}
+
+/// Whether a run has ended by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Stuck {
+    /// It has.
+    #[default]
+    No,
+    /// Nobody could run, and nothing was waited for.
+    Deadlock,
+    /// Nothing but timers moved.
+    Hang,
+}
+
+impl Stuck {
+    /// That of such a number.
+    fn of(text: &str) -> Option<Stuck> {
+        Some(match text {
+            "0" => Stuck::No,
+            "1" => Stuck::Deadlock,
+            "2" => Stuck::Hang,
+            _ => return None,
+        })
+    }
+}
+
+impl Run {
+    /// Whether nothing has failed.
+    pub fn passes(&self) -> bool {
+        self.status == 0 && self.stuck == Stuck::No
+    }
 }
 
 /// This run, which ends with `status`.
-fn run(status: i32, deadlock: bool) -> Run {
+fn run(status: i32, stuck: Stuck) -> Run {
     let s = state();
     Run {
         status,
-        deadlock,
+        stuck,
         hash: s.hash,
         ops: s.ops,
         took: now(),
         taken: s.taken.len() as u32,
         outside: s.outside.clone(),
-        said: 0,
+        quiet: s.quiet.longest(now()),
+        ways: BTreeSet::new(),
     }
 }
 
 /// Nobody can run, no timer is set, and nothing from outside is waited for: tells who waits where, and ends the emulator.
 pub fn deadlock() -> ! {
-    let text = report::deadlock();
+    is_stuck_so(
+        Stuck::Deadlock,
+        "deadlock: no process can run, and nothing is awaited that would wake one",
+    )
+}
+
+/// Whether nothing has moved but timers, for so long that nothing else will.
+pub fn hangs() -> bool {
+    state().quiet.jumps(now())
+}
+
+/// Nothing but timers moves: tells who waits where, and ends the emulator.
+pub fn hang() -> ! {
+    let seconds = state().quiet.most() / 1_000_000_000;
+    is_stuck_so(
+        Stuck::Hang,
+        &format!(
+            "hang: nothing but timers that repeat has moved for {seconds} s of virtual time"
+        ),
+    )
+}
+
+fn is_stuck_so(how: Stuck, what: &str) -> ! {
+    let text = report::waiting(what);
     crate::report::to_stderr(&text);
-    fork::ended(1, true);
+    fork::ended(1, how);
     // SAFETY: no return; this is the only thread.
     unsafe { libc::_exit(1) }
 }
@@ -891,7 +956,10 @@ fn profile() -> Vec<Op> {
 
 /// All runs that are forked from now on are given this.
 fn lay_down(given: &given::Given) {
-    state().programs = given.programs.clone();
+    let mut s = state();
+    s.programs = given.programs.clone();
+    s.quiet.set_most(given.quiet);
+    drop(s);
     sample::set_shown(given.shown.clone());
 }
 

@@ -384,6 +384,18 @@ impl Plan {
         }
     }
 
+    /// Each process is late by a quarter more, but no longer than one may be.
+    pub fn with_more(&self, schedule: &Schedule) -> Schedule {
+        let more = |d: &Deviation| match d.kind {
+            Kind::Stall(ns) => Deviation {
+                kind: Kind::Stall((ns + ns / 4).min(self.stall).max(ns)),
+                ..*d
+            },
+            _ => *d,
+        };
+        schedule.iter().map(more).collect()
+    }
+
     /// One of the strategies that draw, in turn.
     fn portfolio(&mut self) -> Option<Schedule> {
         match self.numbers.below(6) {
@@ -469,11 +481,12 @@ impl Plan {
     }
 }
 
-/// What the base tells all runs.
-pub fn given(ops: &[Op]) -> Given {
+/// What the base tells all runs. `quiet`: see [`Given::quiet`].
+pub fn given(ops: &[Op], quiet: i64) -> Given {
     Given {
         programs: programs(ops),
         shown: shown(ops),
+        quiet,
     }
 }
 
@@ -696,6 +709,20 @@ mod tests {
         ops[0].begun = false;
         let p = Plan::new(&ops, Strategy::Flips, 0, false, 1);
         assert_eq!(p.places().1, 1);
+    }
+
+    #[test]
+    fn nobody_is_late_by_more_than_is_allowed() {
+        let p = Plan::new(&[op(1, 1, 9, true)], Strategy::Stalls, 100, false, 1);
+        let kept = |ns| {
+            let (path, op, kind) = (1, 1, Kind::Stall(ns));
+            p.with_more(&vec![Deviation { path, op, kind }])[0].kind
+        };
+        assert_eq!(kept(40), Kind::Stall(50));
+        assert_eq!(kept(90), Kind::Stall(100));
+        assert_eq!(kept(100), Kind::Stall(100));
+        // That of a file, which was searched with more.
+        assert_eq!(kept(120), Kind::Stall(120));
     }
 
     #[test]

@@ -248,7 +248,7 @@ pub(super) fn play(r: Recording, status: i32) {
     }
     fn ends(text: String) -> ! {
         super::goes_another_way(text);
-        super::fork::ended(4, false);
+        super::fork::ended(4, super::Stuck::No);
         // SAFETY: no return; this is the only thread.
         unsafe { libc::_exit(4) }
     }

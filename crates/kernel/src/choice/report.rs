@@ -252,11 +252,9 @@ pub(super) fn wake(cell: u32, path: u64, op: u32, touch: Touch, kind: Kind) -> L
     }
 }
 
-/// Who waits where, as text: processes that wait in the program's own code, and how many others there are.
-pub(super) fn deadlock() -> String {
-    let mut text = String::from(
-        "purlin: deadlock: no process can run, and nothing is awaited that would wake one\n",
-    );
+/// Who waits where, as text, behind `what` has happened: processes that wait in the program's own code, and how many others there are.
+pub(super) fn waiting(what: &str) -> String {
+    let mut text = format!("purlin: {what}\n");
     let mut others = 0;
     let names = crate::process::registry::names();
     let mut cx = Cx::boxed(0);
@@ -313,9 +311,14 @@ pub(super) fn deadlock() -> String {
             true => String::new(),
             false => format!("  (it monitors {})", whom.join(", ")),
         };
+        // SAFETY: as above.
+        let timer = match unsafe { (*p).has(crate::process::TIMER) } {
+            true => ", until its timer",
+            false => "",
+        };
         let _ = writeln!(
             text,
-            "  {}{name} waits in {within}{}{whom}",
+            "  {}{name} waits in {within}{}{timer}{whom}",
             short(pid),
             function(&own)
         );

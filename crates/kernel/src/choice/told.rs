@@ -5,7 +5,7 @@ use super::given::{Given, steps_of};
 use super::outside::Account;
 use super::plan::Schedule;
 use super::record::{self, Recording};
-use super::{Deviation, Kind, Run, folder, report};
+use super::{Deviation, Kind, Run, Stuck, folder, report};
 use crate::os::tape;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -52,6 +52,15 @@ pub(super) fn account(s: &Search, outside: &Account) -> String {
         text.push_str("Schedules may meet files that others have left: --fresh-dir gives each a folder as new.\n");
     }
     text
+}
+
+/// Schedules that failed, and did not when each was run by itself: they are no failures of the program.
+pub(super) fn alone(tried: &Tried) -> String {
+    match tried.alone {
+        0 => String::new(),
+        1 => "1 schedule failed, and did not when it was run again by itself: not told.\n".into(),
+        n => format!("{n} schedules failed, and did not when each was run again by itself: not told.\n"),
+    }
 }
 
 /// A schedule that fails.
@@ -128,6 +137,8 @@ pub(super) fn json_list(all: &[String]) -> String {
 /// A schedule that fails, as it is told: its run, the operations of that, its output.
 pub(super) struct Failure {
     pub failed: Failed,
+    /// The operations whose order a sampler has chosen.
+    pub order: Vec<(u64, u32)>,
     pub run: Run,
     pub story: String,
     pub output: String,
@@ -168,7 +179,8 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
     if s.json {
         let _ = write!(
             text,
-            "{{\"failed\":true,\"schedules\":{schedules},\"distinct\":{distinct},\"virtual_seconds\":{virtual_seconds:.3},",
+            "{{\"failed\":true,\"schedules\":{schedules},\"distinct\":{distinct},\"virtual_seconds\":{virtual_seconds:.3},\"unrepeated\":{},",
+            tried.alone
         );
         let each: Vec<String> = all.iter().zip(&paths).map(|(f, p)| f.json(p)).collect();
         match s.keep_going {
@@ -195,8 +207,11 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
             text.push_str(&f.text(s, written[n].then_some(path)));
         }
     }
+    if !s.json {
+        text.push_str(&alone(tried));
+    }
     print(&text);
-    let open = !decided || all.iter().any(Failure::is_open);
+    let open = !decided || tried.alone > 0 || all.iter().any(Failure::is_open);
     exit(strictly(s, 1, open))
 }
 
@@ -298,9 +313,10 @@ impl Failure {
     /// The members of an object of JSON.
     fn json(&self, path: &Path) -> String {
         format!(
-            "\"status\":{},\"deadlock\":{},\"deviations\":{},\"before\":{},\"outside\":{},\"recorded\":{},\"file\":{},\"output\":{}",
+            "\"status\":{},\"deadlock\":{},\"hang\":{},\"deviations\":{},\"before\":{},\"outside\":{},\"recorded\":{},\"file\":{},\"output\":{}",
             self.run.status,
-            self.run.deadlock,
+            self.run.stuck == Stuck::Deadlock,
+            self.run.stuck == Stuck::Hang,
             self.failed.schedule.len(),
             self.failed.before,
             json_list(&self.run.outside.told()),
@@ -318,7 +334,8 @@ impl Failure {
                 format!("did not end within {} s of processor time", failed.seconds)
             }
             n if n < 0 => format!("was ended by signal {}", -n),
-            _ if run.deadlock => "ended in a deadlock".into(),
+            _ if run.stuck == Stuck::Deadlock => "ended in a deadlock".into(),
+            _ if run.stuck == Stuck::Hang => "hangs".into(),
             n => format!("failed with status {n}"),
         };
         match failed.schedule.is_empty() {

@@ -7,7 +7,9 @@
 //! * It ends with the process that asks: that one's end of the pipe closes.
 
 use super::deviation::Op;
-use super::fork::{Child, Outcome, become_trunk, become_waiting, begin, cannot, exit, fork};
+use super::fork::{
+    Child, Outcome, become_trunk, become_waiting, begin, cannot, exit, fork, is_over,
+};
 use super::plan::Schedule;
 use super::told::{deviation, deviation_text};
 use std::cell::Cell;
@@ -134,12 +136,15 @@ impl Trunk {
             return Comes::Nothing;
         };
         for (number, schedule) in begin {
+            if is_over() {
+                return Comes::Over;
+            }
             while self.running.len() >= self.jobs.max(1) {
                 let (n, c) = self.running.remove(0);
-                self.done.push((n, c.outcome()));
+                self.done.extend(c.outcome().map(|o| (n, o)));
             }
             match fork(self.seconds) {
-                Ok(c) if self.waits => self.done.push((number, c.outcome())),
+                Ok(c) if self.waits => self.done.extend(c.outcome().map(|o| (number, o))),
                 Ok(c) => self.running.push((number, c)),
                 Err(to) => return Comes::Branch(to, schedule),
             }
@@ -153,7 +158,7 @@ impl Trunk {
     pub fn ends(self, text: &mut String) -> OwnedFd {
         let mut done = self.done;
         for (n, c) in self.running {
-            done.push((n, c.outcome()));
+            done.extend(c.outcome().map(|o| (n, o)));
         }
         for (n, o) in done {
             let _ = writeln!(text, "{n} {}", o.text());
@@ -275,8 +280,11 @@ pub(super) fn trunk(all: &[Schedule], g: &Ground) -> Option<Vec<Option<Outcome>>
     let mut outcomes: Vec<Option<Outcome>> = vec![None; all.len()];
     let (mut here, mut there) = (Vec::new(), Vec::new());
     for (i, s) in all.iter().enumerate() {
+        if is_over() {
+            return Some(outcomes);
+        }
         if g.apart(s) {
-            outcomes[i] = Some(begin(s, g.seconds, None, false)?.outcome());
+            outcomes[i] = begin(s, g.seconds, None, false)?.outcome();
         } else if g.may_wait(s) {
             there.push((i, s));
         } else {
@@ -301,7 +309,7 @@ pub(super) fn trunk(all: &[Schedule], g: &Ground) -> Option<Vec<Option<Outcome>>
             }
         }
     }
-    if here.is_empty() {
+    if here.is_empty() || is_over() {
         return Some(outcomes);
     }
     match fork(0) {

@@ -7,6 +7,7 @@ pub mod affinity;
 pub mod clock;
 pub mod filename;
 pub mod osenv;
+pub(crate) mod parted;
 pub mod posix;
 pub mod single;
 pub mod tape;

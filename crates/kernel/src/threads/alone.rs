@@ -91,6 +91,7 @@ fn idle() {
     let next = (timer != timer::NEVER).then(|| (timer as i64).saturating_mul(NS_PER_TICK));
     match next.into_iter().chain(choice::next_release()).min() {
         Some(t) if !awaited && choice::is_stuck(t) => choice::deadlock(),
+        Some(_) if choice::hangs() => choice::hang(),
         Some(t) => {
             single::jump(t);
             fire();

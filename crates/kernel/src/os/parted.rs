@@ -1,0 +1,84 @@
+//! Open files of a process that was forked: a descriptor that parent and child have in common has one place in its file for both, so
+//! what the one reads the other misses. The child opens its files anew, at the same places.
+
+use std::ffi::CString;
+
+/// Memory that has a descriptor is for both.
+const MEMORY: &str = "/memfd:";
+
+/// Opens all regular files of this process anew that it shares with its parent, but for its standard input and output. One that cannot
+/// be opened stays shared. Where the system does not show a process its files nothing is done.
+pub(crate) fn part_files() {
+    let Ok(all) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let number = |e: std::io::Result<std::fs::DirEntry>| -> Option<i32> {
+        e.ok()?.file_name().to_str()?.parse().ok()
+    };
+    let all: Vec<i32> = all.filter_map(number).filter(|fd| *fd > 2).collect();
+    for fd in all {
+        let name = format!("/proc/self/fd/{fd}");
+        let memory = |p: std::path::PathBuf| p.to_str().is_some_and(|p| p.starts_with(MEMORY));
+        if std::fs::read_link(&name).is_ok_and(memory) {
+            continue;
+        }
+        if let Ok(name) = CString::new(name) {
+            part(fd, &name);
+        }
+    }
+}
+
+/// `name`: the file behind the descriptor, as the system names it.
+fn part(fd: i32, name: &CString) {
+    // SAFETY: plain calls, of which each says whether it has worked; the descriptor is this process's.
+    unsafe {
+        let mut s: libc::stat = std::mem::zeroed();
+        if libc::fstat(fd, &raw mut s) != 0 || s.st_mode & libc::S_IFMT != libc::S_IFREG {
+            return;
+        }
+        let (how, kept) = (
+            libc::fcntl(fd, libc::F_GETFL),
+            libc::fcntl(fd, libc::F_GETFD),
+        );
+        let at = libc::lseek(fd, 0, libc::SEEK_CUR);
+        if how < 0 || kept < 0 || at < 0 {
+            return;
+        }
+        let how = how & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC);
+        let new = libc::open(name.as_ptr(), how | libc::O_CLOEXEC);
+        if new < 0 {
+            return;
+        }
+        if libc::lseek(new, at, libc::SEEK_SET) == at && libc::dup2(new, fd) == fd {
+            libc::fcntl(fd, libc::F_SETFD, kept);
+        }
+        libc::close(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read, Seek, SeekFrom, Write};
+    use std::os::fd::AsRawFd;
+
+    /// A descriptor has its place to itself afterwards: that of a copy stays where it was.
+    #[test]
+    fn a_file_has_its_own_place() {
+        let path = std::env::temp_dir().join(format!("purlin-parted-{}", std::process::id()));
+        File::create(&path)
+            .and_then(|mut f| f.write_all(b"abcdef"))
+            .expect("writes");
+        let mut one = File::open(&path).expect("opens");
+        one.seek(SeekFrom::Start(2)).expect("seeks");
+        let mut other = one.try_clone().expect("a copy");
+        std::fs::remove_file(&path).expect("removes");
+        let name = format!("/proc/self/fd/{}", other.as_raw_fd());
+        super::part(other.as_raw_fd(), &std::ffi::CString::new(name).expect("a name"));
+        let mut two = [0; 2];
+        other.read_exact(&mut two).expect("reads");
+        assert_eq!(&two, b"cd");
+        one.read_exact(&mut two).expect("reads");
+        assert_eq!(&two, b"cd");
+    }
+}
