@@ -529,6 +529,146 @@ fn each_strategy_finds_a_lost_update() {
     }
 }
 
+/// Where it is deviated from how a program is compiled, runs that are forked have files open: each at its own place.
+#[test]
+fn a_program_that_is_right_is_not_reported() {
+    let words = ["schedules", "--seed", "3", "--strategy", "flips"];
+    let o = run(&[
+        &words[..],
+        &["--seeds", "330", "--", "run", "hello_right.erl"],
+    ]
+    .concat());
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(0), "{t}");
+    assert!(t.starts_with("330 schedules"), "{t}");
+    assert!(t.contains("none failed") && !t.contains("not told"), "{t}");
+}
+
+/// Nobody is later than `--stall` allows, in what is told neither.
+#[test]
+fn a_stall_is_no_longer_than_allowed() {
+    none("margin_right");
+    let file = File::new("late");
+    let words = ["schedules", "--seed", "1", "--strategy", "stalls"];
+    let words = [&words[..], &["--stall", "110", "--to", file.path()]].concat();
+    let o = run(&[&words[..], &["--", "run", "margin_right.erl"]].concat());
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(1), "{t}");
+    assert!(t.contains("is late by 1"), "{t}");
+    let of_file = std::fs::read_to_string(file.path()).expect("a file");
+    let stall = of_file.lines().find_map(|l| {
+        let (_, ns) = l.strip_prefix("deviation ")?.split_once(" stall ")?;
+        ns.parse::<u64>().ok()
+    });
+    assert!(stall.is_some_and(|ns| ns <= 110_000_000), "{stall:?}");
+}
+
+/// A process that goes on by its timer does not keep a hang of the others from being told, with who waits where; and it is repeated. Who does
+/// nothing else for hours, and then ends, is right.
+#[test]
+fn a_hang_beside_a_timer_is_told() {
+    let file = File::new("beat");
+    let words = ["schedules", "--seed", "1", "--to", file.path(), "--", "run"];
+    let o = run(&[&words[..], &["beat_race.erl"]].concat());
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(1), "{t}");
+    assert!(t.contains("hangs\nShrunk from "), "{t}");
+    let told = "hang: nothing but timers that repeat has moved for 3600 s of virtual time";
+    assert!(t.contains(told), "{t}");
+    assert!(t.contains("waits in beat_race:take/1"), "{t}");
+    assert!(
+        t.contains("waits in beat_race:beat/0") && t.contains("until its timer"),
+        "{t}"
+    );
+    for _ in 0..2 {
+        let o = run(&["replay", file.path()]);
+        assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+        assert!(text(&o).contains("as recorded"), "{}", text(&o));
+        assert!(text(&o).contains(told), "{}", text(&o));
+    }
+    let o = run(&[
+        "schedules",
+        "--seed",
+        "1",
+        "--seeds",
+        "10",
+        "--",
+        "run",
+        "beat_right.erl",
+    ]);
+    assert_eq!(o.status.code(), Some(0), "{}", text(&o));
+}
+
+/// A race with a process that the application has started is found as one with a process that the test starts.
+#[test]
+fn what_the_application_has_started_races() {
+    if Command::new("mix").arg("--version").output().is_err() {
+        println!("skipped: no mix");
+        return;
+    }
+    let dir = std::env::temp_dir().join(format!("purlin-app-{}", std::process::id()));
+    for folder in ["test", "lib"] {
+        std::fs::create_dir_all(dir.join(folder)).expect("makes a folder");
+    }
+    let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("writes");
+    write(
+        "mix.exs",
+        "defmodule App.MixProject do\n  use Mix.Project\n  def project, do: [app: :app, version: \"0.1.0\"]\n  def application, do: [mod: {App, []}]\nend\n",
+    );
+    write(
+        "lib/app.ex",
+        r#"defmodule App do
+  use Application
+  def start(_, _) do
+    Supervisor.start_link([{Registry, keys: :unique, name: App.Registry}], strategy: :one_for_one)
+  end
+end
+"#,
+    );
+    write("test/test_helper.exs", "ExUnit.start()\n");
+    write(
+        "test/app_test.exs",
+        r#"defmodule AppTest do
+  use ExUnit.Case
+  test "counts those that are there" do
+    me = self()
+    pid = spawn(fn ->
+      {:ok, _} = Registry.register(App.Registry, :a, nil)
+      send(me, :up)
+      receive do :stop -> :ok end
+    end)
+    receive do :up -> :ok end
+    ref = Process.monitor(pid)
+    send(pid, :stop)
+    receive do {:DOWN, ^ref, _, _, _} -> :ok end
+    assert Registry.count(App.Registry) == 0
+  end
+end
+"#,
+    );
+    let o = Command::new(purlin())
+        .args([
+            "schedules",
+            "--seed",
+            "3",
+            "--seeds",
+            "30",
+            "--",
+            "mix",
+            "test",
+        ])
+        .current_dir(&dir)
+        .output()
+        .expect("runs");
+    let t = text(&o);
+    assert_eq!(o.status.code(), Some(1), "{t}");
+    assert!(
+        t.contains("assert Registry.count(App.Registry) == 0"),
+        "{t}"
+    );
+    std::fs::remove_dir_all(&dir).expect("removes");
+}
+
 #[test]
 fn a_deadlock_is_told() {
     let file = File::new("stuck");

@@ -15,6 +15,7 @@ use super::way::ways;
 use super::{
     Kind, Op, Run, Stuck, ops::Touch, profile, run, sampled, set_deviations, steps, story,
 };
+use crate::os::parted;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
@@ -215,6 +216,7 @@ fn fork_for(seconds: u32, real: u32) -> Result<Child, OwnedFd> {
         (0, left) => left,
         (n, left) => Some(Duration::from_secs(n.into()).min(left.unwrap_or(Duration::MAX))),
     };
+    let files = parted::open_files();
     // SAFETY: this is the only thread. What the child has to itself afterwards is memory; descriptors are shared.
     let pid = unsafe { libc::fork() };
     match pid {
@@ -243,7 +245,7 @@ fn fork_for(seconds: u32, real: u32) -> Result<Child, OwnedFd> {
                 }
             }
             crate::poll::after_fork();
-            crate::os::parted::part_files();
+            parted::part(&files);
             Err(report.into())
         }
         pid => Ok(Child {

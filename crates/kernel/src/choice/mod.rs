@@ -95,6 +95,8 @@ struct Known {
     again: bool,
     /// What it does is done for the program: see [`outside`].
     serves: bool,
+    /// The process that it is about to make is the program's.
+    begins: bool,
     /// The operation that it is about to do is counted in the account: see [`record`].
     outside: bool,
 }
@@ -170,11 +172,7 @@ pub fn begin(started: i64) {
     purlin_native::ids::begin_at(started as u64);
     let _ = crate::code::load::MADE_BEFORE.set(modules::take);
     purlin_native::bif::enter_by(record::entry);
-    single::begin(
-        started,
-        |status| fork::ended(status, Stuck::No),
-        back::ends,
-    );
+    single::begin(started, |status| fork::ended(status, Stuck::No), back::ends);
 }
 
 fn mixed(h: u64, n: u64) -> u64 {
@@ -198,7 +196,9 @@ impl State {
             let (path, program, shown, serves) = match by {
                 Some(k) => {
                     k.children += 1;
-                    (mixed(k.path, k.children), k.program, k.shown, k.serves)
+                    let begins = std::mem::take(&mut k.begins);
+                    let path = mixed(k.path, k.children);
+                    (path, k.program || begins, k.shown || begins, k.serves)
                 }
                 None => (mixed(1, u64::from(id)), false, false, false),
             };
@@ -222,6 +222,7 @@ impl State {
                     own: false,
                     again: false,
                     serves,
+                    begins: false,
                     outside: false,
                 },
             );
@@ -546,6 +547,10 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     k.ops += 1;
     k.last = now();
     k.outside = false;
+    let program = k.program;
+    let begins = !program && report::begins_program(cx, what.row());
+    let k = s.known(cell);
+    k.begins = begins;
     let (path, op) = (k.path, k.ops);
     let touch = what.touch(cx);
     s.ops += 1;
@@ -935,9 +940,7 @@ pub fn hang() -> ! {
     let seconds = state().quiet.most() / 1_000_000_000;
     is_stuck_so(
         Stuck::Hang,
-        &format!(
-            "hang: nothing but timers that repeat has moved for {seconds} s of virtual time"
-        ),
+        &format!("hang: nothing but timers that repeat has moved for {seconds} s of virtual time"),
     )
 }
 

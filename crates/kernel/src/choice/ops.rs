@@ -32,6 +32,9 @@ pub struct Touch {
     pub changes: bool,
 }
 
+/// The environment, as a thing that operations touch: all of its variables.
+const ENVIRONMENT: u64 = 0xE417;
+
 /// See [`Touch::native`].
 pub const END: u16 = u16::MAX;
 /// The process has become ready.
@@ -80,6 +83,8 @@ enum Of {
     Name,
     /// What the first argument is by itself: a reference of atomics or counters, a key of persistent terms.
     Cell,
+    /// The variable of the environment that the first argument names; without one, the environment.
+    Variable,
     /// The file of the name, or the open one, that the first argument is.
     File,
     /// All names, all processes, all tables.
@@ -290,6 +295,10 @@ const NATIVES: &[Native] = {
         Native("prim_net", "nif_getifaddrs", 1, All, false),
         Native("erts_internal", "create_dist_channel", 3, All, true),
         Native("os", "getpid", 0, All, false),
+        Native("os", "getenv", 1, Variable, false),
+        Native("os", "env", 0, Variable, false),
+        Native("os", "putenv", 2, Variable, true),
+        Native("os", "unsetenv", 1, Variable, true),
     ]
 };
 
@@ -352,6 +361,14 @@ impl What {
             }
         }
     }
+    /// As [`Touch::native`].
+    pub(super) fn row(&self) -> u16 {
+        match self {
+            What::Native(i) => *i as u16 + 1,
+            What::Send => 0,
+            What::Receive => RECEIVES,
+        }
+    }
     /// Whether it sends x1 to x0.
     pub fn sends(&self) -> bool {
         match self {
@@ -392,6 +409,8 @@ impl What {
             // A file has a number of its own, whatever its name means elsewhere.
             Of::File => (number(arg(0)) ^ 0xF11E, 0),
             Of::Cell => (number(arg(0)), 0),
+            Of::Variable if n.2 == 0 => (ENVIRONMENT, 0),
+            Of::Variable => (ENVIRONMENT, number(arg(0))),
             Of::All => (0, 0),
         };
         Touch {

@@ -485,7 +485,8 @@ impl Plan {
 pub fn given(ops: &[Op], quiet: i64) -> Given {
     Given {
         programs: programs(ops),
-        shown: shown(ops),
+        // Samplers begin where the program's processes can meet: what was done before that is nothing to them.
+        shown: shown(&ops[Seen::new(ops).meets()..]),
         quiet,
     }
 }

@@ -15,7 +15,7 @@ const LONGER: i64 = 4;
 /// How often the clock has jumped at least meanwhile: who waits for one moment far ahead waits for something.
 const JUMPS: u32 = 100;
 /// After so long nobody needs to be told each operation.
-const LONG: i64 = 20 * SECOND;
+const LONG: i64 = SECOND;
 
 /// See the module head.
 #[derive(Default)]

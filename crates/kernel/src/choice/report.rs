@@ -153,6 +153,71 @@ pub(super) fn is_own(cx: &Cx, pc: *const u64, program: bool) -> (bool, bool) {
     (own || (program && makes_nothing(cx, pc)), own)
 }
 
+/// Whether the process that the native of that row makes, which is about to be called, is the program's whoever calls it: it
+/// runs the program's code from the start, serves by such a module, or starts an application of the program.
+pub(super) fn begins_program(cx: &Cx, native: u16) -> bool {
+    let Some((_, _, arity)) = super::ops::row(native).filter(|_| super::ops::makes(native)) else {
+        return false;
+    };
+    match arity {
+        // `spawn(Fun)`, and with options.
+        1 | 2 => is_own_fun(cx.x[0]),
+        _ => {
+            let (module, function) = (cx.x[0], cx.x[1]);
+            if !module.is_atom() || !function.is_atom() {
+                return false;
+            }
+            begins_by(module, function, &elements(cx.x[2]))
+        }
+    }
+}
+
+/// Elements of a list that are looked through.
+const ARGUMENTS: usize = 8;
+
+fn elements(mut list: Term) -> Vec<Term> {
+    let mut v = Vec::new();
+    while let Some((head, tail)) = list.as_cons().filter(|_| v.len() < ARGUMENTS) {
+        v.push(head);
+        list = tail;
+    }
+    v
+}
+
+fn is_own_fun(t: Term) -> bool {
+    let module = t.as_fun().and_then(|f| match f.local() {
+        Some(e) => Some(e.module),
+        None => f.export().map(|e| e.module),
+    });
+    module.is_some_and(|m| whose(m) == Whose::Own)
+}
+
+/// The same, of a process that begins with that function and these arguments.
+fn begins_by(module: Term, function: Term, args: &[Term]) -> bool {
+    match (atom::name(module), atom::name(function), args) {
+        ("erlang", "apply", [f, ..]) => is_own_fun(*f),
+        ("proc_lib", _, [_, _, f]) => is_own_fun(*f),
+        ("proc_lib", _, [_, _, m, f, args]) if m.is_atom() && f.is_atom() => {
+            begins_by(*m, *f, &elements(*args))
+        }
+        // A server of `gen`: its module is behind its name, if it has one.
+        ("gen", "init_it", [_, args @ ..]) => args
+            .iter()
+            .any(|a| a.is_atom() && code::current(*a).is_some() && whose(*a) == Whose::Own),
+        // What the application's resource file says: its module, and what that is started with.
+        ("application_master", _, args) => args.iter().filter_map(|a| a.as_tuple()).any(|data| {
+            let of = |t: &Term| match t.as_tuple() {
+                Some([m, _]) => m.is_atom() && whose(*m) == Whose::Own,
+                _ => false,
+            };
+            data.first()
+                .is_some_and(|t| t.is_atom() && atom::name(*t) == "appl_data")
+                && data.iter().any(of)
+        }),
+        _ => whose(module) == Whose::Own,
+    }
+}
+
 /// Whether a function of that name is on the stack: module, function, arity.
 pub(super) fn is_within(cx: &Cx, pc: *const u64, name: (Term, Term, u32)) -> bool {
     let all = code::stack::addresses(cx, pc, DEPTH);

@@ -59,7 +59,9 @@ pub(super) fn alone(tried: &Tried) -> String {
     match tried.alone {
         0 => String::new(),
         1 => "1 schedule failed, and did not when it was run again by itself: not told.\n".into(),
-        n => format!("{n} schedules failed, and did not when each was run again by itself: not told.\n"),
+        n => format!(
+            "{n} schedules failed, and did not when each was run again by itself: not told.\n"
+        ),
     }
 }
 

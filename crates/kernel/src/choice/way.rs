@@ -70,7 +70,13 @@ fn blocks(output: &str) -> Vec<String> {
         } else if inside && let Some(block) = all.last_mut() {
             // What was compared differs from run to run; where it stands does not.
             let begins = |names: &[&str]| names.iter().any(|n| t.starts_with(n));
-            if begins(&["left:", "right:", "mailbox:", "output:", "The following output"]) {
+            if begins(&[
+                "left:",
+                "right:",
+                "mailbox:",
+                "output:",
+                "The following output",
+            ]) {
                 values = true;
             } else if begins(&["code:", "stacktrace:", "arguments:", "in function", "**"]) {
                 values = false;
@@ -115,7 +121,9 @@ mod tests {
     #[test]
     fn what_failed_is_told_apart() {
         let one = ways(2, false, ONE);
-        let other = ONE.replace("left:  2", "left:  [3,\n 4]").replace("1) ", "2) ");
+        let other = ONE
+            .replace("left:  2", "left:  [3,\n 4]")
+            .replace("1) ", "2) ");
         assert_eq!(one, ways(2, false, &other));
         assert_ne!(one, ways(2, false, &ONE.replace("t.exs:8", "t.exs:9")));
         let both = ways(2, false, &format!("{ONE}{TWO}"));
@@ -127,7 +135,9 @@ mod tests {
     #[test]
     fn what_has_no_runner_is_told_by_its_errors() {
         let crash = |n: u32, line: u32| {
-            format!("step {n}\nError in process <0.{n}.0> with exit value:\n{{badmatch,[{{f,[{{line,{line}}}]}}]}}\n\nstep\n")
+            format!(
+                "step {n}\nError in process <0.{n}.0> with exit value:\n{{badmatch,[{{f,[{{line,{line}}}]}}]}}\n\nstep\n"
+            )
         };
         assert_eq!(ways(1, false, &crash(80, 7)), ways(1, false, &crash(81, 7)));
         assert_ne!(ways(1, false, &crash(80, 7)), ways(1, false, &crash(80, 8)));
@@ -139,6 +149,9 @@ mod tests {
             ways(1, false, eunit),
             ways(1, false, &eunit.replace("\"3\"", "\"44\""))
         );
-        assert_ne!(ways(1, false, eunit), ways(1, false, &eunit.replace("line 5", "line 6")));
+        assert_ne!(
+            ways(1, false, eunit),
+            ways(1, false, &eunit.replace("line 5", "line 6"))
+        );
     }
 }

@@ -1,47 +1,67 @@
 //! Open files of a process that was forked: a descriptor that parent and child have in common has one place in its file for both, so
-//! what the one reads the other misses. The child opens its files anew, at the same places.
+//! what the one reads the other misses. The child opens its files anew, at the places where they were as it was forked.
 
 use std::ffi::CString;
 
 /// Memory that has a descriptor is for both.
 const MEMORY: &str = "/memfd:";
 
-/// Opens all regular files of this process anew that it shares with its parent, but for its standard input and output. One that cannot
-/// be opened stays shared. Where the system does not show a process its files nothing is done.
-pub(crate) fn part_files() {
+/// An open file, and its place.
+pub(crate) struct Open {
+    fd: i32,
+    at: i64,
+}
+
+/// The regular files that this process has open, but for its standard input and output. Where the system does not show a process its
+/// files there are none.
+pub(crate) fn open_files() -> Vec<Open> {
     let Ok(all) = std::fs::read_dir("/proc/self/fd") else {
-        return;
+        return Vec::new();
     };
     let number = |e: std::io::Result<std::fs::DirEntry>| -> Option<i32> {
         e.ok()?.file_name().to_str()?.parse().ok()
     };
-    let all: Vec<i32> = all.filter_map(number).filter(|fd| *fd > 2).collect();
-    for fd in all {
-        let name = format!("/proc/self/fd/{fd}");
+    let file = |fd: i32| {
         let memory = |p: std::path::PathBuf| p.to_str().is_some_and(|p| p.starts_with(MEMORY));
-        if std::fs::read_link(&name).is_ok_and(memory) {
-            continue;
+        if std::fs::read_link(name(fd)).is_ok_and(memory) {
+            return None;
         }
-        if let Ok(name) = CString::new(name) {
-            part(fd, &name);
+        // SAFETY: plain calls, of which each says whether it has worked.
+        unsafe {
+            let mut s: libc::stat = std::mem::zeroed();
+            if libc::fstat(fd, &raw mut s) != 0 || s.st_mode & libc::S_IFMT != libc::S_IFREG {
+                return None;
+            }
+            let at = libc::lseek(fd, 0, libc::SEEK_CUR);
+            (at >= 0).then_some(Open { fd, at })
+        }
+    };
+    let numbers = all.filter_map(number).filter(|fd| *fd > 2);
+    numbers.filter_map(file).collect()
+}
+
+/// The file behind a descriptor, as the system names it.
+fn name(fd: i32) -> String {
+    format!("/proc/self/fd/{fd}")
+}
+
+/// Opens these files of this process anew. One that cannot be opened stays shared.
+pub(crate) fn part(all: &[Open]) {
+    for f in all {
+        if let Ok(name) = CString::new(name(f.fd)) {
+            part_one(f, &name);
         }
     }
 }
 
-/// `name`: the file behind the descriptor, as the system names it.
-fn part(fd: i32, name: &CString) {
+fn part_one(&Open { fd, at }: &Open, name: &CString) {
     // SAFETY: plain calls, of which each says whether it has worked; the descriptor is this process's.
     unsafe {
-        let mut s: libc::stat = std::mem::zeroed();
-        if libc::fstat(fd, &raw mut s) != 0 || s.st_mode & libc::S_IFMT != libc::S_IFREG {
-            return;
-        }
         let (how, kept) = (
             libc::fcntl(fd, libc::F_GETFL),
             libc::fcntl(fd, libc::F_GETFD),
         );
-        let at = libc::lseek(fd, 0, libc::SEEK_CUR);
-        if how < 0 || kept < 0 || at < 0 {
+        if how < 0 || kept < 0 {
             return;
         }
         let how = how & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC);
@@ -73,12 +93,15 @@ mod tests {
         one.seek(SeekFrom::Start(2)).expect("seeks");
         let mut other = one.try_clone().expect("a copy");
         std::fs::remove_file(&path).expect("removes");
-        let name = format!("/proc/self/fd/{}", other.as_raw_fd());
-        super::part(other.as_raw_fd(), &std::ffi::CString::new(name).expect("a name"));
+        let mut files = super::open_files();
+        files.retain(|f| f.fd == other.as_raw_fd());
+        // The other one goes on before the place is taken.
         let mut two = [0; 2];
+        one.read_exact(&mut two).expect("reads");
+        super::part(&files);
         other.read_exact(&mut two).expect("reads");
         assert_eq!(&two, b"cd");
         one.read_exact(&mut two).expect("reads");
-        assert_eq!(&two, b"cd");
+        assert_eq!(&two, b"ef");
     }
 }
