@@ -1,5 +1,6 @@
 //! `purlin schedules` finds races in the programs of `tests/schedules`, repeats them, and finds none in their twins.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -179,6 +180,12 @@ fn a_name_whose_holder_ends() {
     none("name_right");
 }
 
+#[test]
+fn a_variable_of_the_environment() {
+    found("variable_race", "os:putenv(");
+    none("variable_right");
+}
+
 /// Between the two comes a server that is not the program's.
 #[test]
 fn a_value_that_stands_for_a_moment() {
@@ -213,7 +220,19 @@ fn what_cannot_be_done_is_told() {
             2,
             "more than an hour",
         ),
-        (&["--to", "/dev/full"][..], 1, "cannot write /dev/full"),
+        (&["--to", "/dev/full"][..], 71, "cannot write /dev/full"),
+        (
+            &["--to", "/no-such/x.psch"][..],
+            71,
+            "cannot write /no-such/",
+        ),
+        (
+            &["--html", "/no-such/x.html"][..],
+            71,
+            "cannot write /no-such/",
+        ),
+        (&["--seeds", "0"][..], 2, "none would run"),
+        (&["--jobs", "0"][..], 2, "none would run"),
     ] {
         let o = run(&[&["schedules", "--seed", "1"], options, &program].concat());
         assert_eq!(o.status.code(), Some(status), "{}", text(&o));
@@ -223,6 +242,13 @@ fn what_cannot_be_done_is_told() {
     let o = run(&["schedules", "--seed", "1", "--", "true"]);
     assert_eq!(o.status.code(), Some(2), "{}", text(&o));
     assert!(text(&o).contains("has started no emulator"), "{}", text(&o));
+    let o = run(&["schedules", "--seed", "1", "--", "false"]);
+    assert_eq!(o.status.code(), Some(2), "{}", text(&o));
+    assert!(
+        text(&o).contains("no emulator of Purlin and ended with status 1"),
+        "{}",
+        text(&o)
+    );
     let o = run(&["schedules", "--seed", "1", "--", "no-such-command"]);
     assert_eq!(o.status.code(), Some(127), "{}", text(&o));
     let begun = "exec \"$0\" exec -- erl -noshell -eval 'halt(3).'";
@@ -544,6 +570,47 @@ fn a_program_that_is_right_is_not_reported() {
     assert!(t.contains("none failed") && !t.contains("not told"), "{t}");
 }
 
+/// The status of a program is what the system tells of it.
+#[test]
+fn a_status_is_that_of_the_system() {
+    for (status, expected, told) in [(256, 0, "none failed"), (259, 1, "failed with status 3")] {
+        let file = File::new("status");
+        let expression = format!("halt({status}).");
+        let words = ["schedules", "--strategy", "none", "--to", file.path(), "--"];
+        let o = run(&[&words[..], &["erl", "-noshell", "-eval", &expression]].concat());
+        assert_eq!(o.status.code(), Some(expected), "{}", text(&o));
+        assert!(text(&o).contains(told), "{}", text(&o));
+    }
+}
+
+/// The time of `--for` ends whatever is run: schedules, and what is done to cut one down; and where not even the base ends in it, that is said.
+#[test]
+fn the_time_of_a_search_ends_it() {
+    let file = File::new("slow");
+    let timed = |program: &str, seconds: &str| {
+        let words = [
+            "schedules",
+            "--seed",
+            "1",
+            "--for",
+            seconds,
+            "--strategy",
+            "stalls",
+        ];
+        let began = std::time::Instant::now();
+        let o = run(&[&words[..], &["--to", file.path(), "--", "run", program]].concat());
+        (o.status.code(), text(&o), began.elapsed().as_secs_f64())
+    };
+    let (status, t, took) = timed("slow_right.erl", "8");
+    assert_eq!(status, Some(0), "{t}");
+    assert!(took < 14.0, "{took}: {t}");
+    let schedules: Option<u32> = t.split(' ').next().and_then(|n| n.parse().ok());
+    assert!(schedules.is_some_and(|n| n < 1000), "{t}");
+    let (status, t, _) = timed("slow_right.erl", "0.1");
+    assert_eq!(status, Some(2), "{t}");
+    assert!(t.contains("takes longer than that"), "{t}");
+}
+
 /// Nobody is later than `--stall` allows, in what is told neither.
 #[test]
 fn a_stall_is_no_longer_than_allowed() {
@@ -767,6 +834,10 @@ end
     assert!(has("4 test one looks before the other writes"), "{t}");
     assert!(has("11 test (right) [L#2]"), "{t}");
     assert!(t.contains("2 tests, each searched: 1 failed"), "{t}");
+    let mode = std::fs::metadata(dir.join("page-1.html"))
+        .expect("a page")
+        .permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
     let page = std::fs::read_to_string(dir.join("page-1.html")).expect("a page");
     assert!(page.contains("EachTest"), "{page}");
     assert!(!dir.join("page-2.html").exists());

@@ -579,7 +579,10 @@ pub fn replay(p: Replay) {
     let why = match another {
         Some(a) => a.to_owned(),
         None if status != p.status => "at its end".to_owned(),
-        None => format!("{taken} of {} deviations were met", p.schedule.len()),
+        None => match p.schedule.len() {
+            1 => "its deviation was not met".to_owned(),
+            n => format!("{taken} of {n} deviations were met"),
+        },
     };
     say(&format!(
         "purlin: the replay went another way: {why}; status {status}, recorded {}\n",

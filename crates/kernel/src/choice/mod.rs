@@ -910,7 +910,8 @@ impl Run {
 fn run(status: i32, stuck: Stuck) -> Run {
     let s = state();
     Run {
-        status,
+        // Of more than these the system does not tell whoever waits for a program.
+        status: status & 0xFF,
         stuck,
         hash: s.hash,
         ops: s.ops,

@@ -160,7 +160,7 @@ fn numbered(file: &Path, n: usize) -> PathBuf {
     file.with_file_name(format!("{stem}-{n}{end}"))
 }
 
-/// Writes the schedules to files and tells of them; ends with status 1.
+/// Writes the schedules to files and tells of them; ends with status 1, or 71 where one could not be written.
 pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>, decided: bool) {
     let path =
         s.to.clone()
@@ -214,11 +214,12 @@ pub(super) fn tell(s: &Search, tried: &Tried, began: Instant, all: Vec<Failure>,
     }
     print(&text);
     let open = !decided || tried.alone > 0 || all.iter().any(Failure::is_open);
-    exit(strictly(s, 1, open))
+    let status = if written.contains(&false) { 71 } else { 1 };
+    exit(strictly(s, status, open))
 }
 
 /// Writes a file that is for its owner alone: it may have secrets that the program has read. It is there as a whole, or as it was.
-fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
         return write_at(path, bytes, false);
     }

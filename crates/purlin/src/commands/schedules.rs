@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use purlin_runtime::schedules::{
-    Recorded, VARIABLE, deviation_text, folder, function, is_strategy,
+    Recorded, VARIABLE, deviation_text, folder, function, is_strategy, write_private,
 };
 
 use super::{COMMANDS, become_program, elixir, print, schedules_each, schedules_page};
@@ -19,6 +19,9 @@ use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
 
 const USE: &str = "purlin schedules [--seeds N] [--for SECONDS] [--seed N] [--strategy NAME] [--stall MS] [--jobs N] [--to FILE] \
 [--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--fresh-dir] [--keep-going] [--json] [--strict] -- COMMAND";
+
+/// The status of a command that could not be run, and of one that there is not.
+const NOT_BEGUN: [u8; 2] = [126, 127];
 
 /// Milliseconds that `--stall` may have.
 const LONGEST_STALL: u64 = 3_600_000;
@@ -183,6 +186,9 @@ impl Options {
                     let n = value
                         .parse::<u64>()
                         .map_err(|_| wrong(format!("{option}: '{value}' is no number")))?;
+                    if n == 0 && matches!(key, "schedules" | "jobs") {
+                        return Err(wrong(format!("{option}: none would run")));
+                    }
                     if key == "stall" && n > LONGEST_STALL {
                         return Err(wrong(format!(
                             "--stall: {n} ms are more than an hour ({LONGEST_STALL})"
@@ -199,6 +205,17 @@ impl Options {
         }
         if rest.is_empty() {
             return Err(wrong(format!("schedules needs a command: {USE}")));
+        }
+        // Whoever waits for a result wants to know at once that it could not be written.
+        for file in o.to.iter().chain(&o.html) {
+            let folder = file.parent().filter(|p| !p.as_os_str().is_empty());
+            if folder.is_some_and(|f| !f.is_dir()) {
+                let text = format!(
+                    "purlin: cannot write {}: there is no such folder",
+                    file.display()
+                );
+                return Err(Failure::new(SYSTEM, text));
+            }
         }
         if o.test.is_some() && !o.each_test {
             return Err(wrong("--test chooses among the tests of --each-test"));
@@ -266,7 +283,8 @@ fn any_seed() -> u64 {
 }
 
 fn write_page(r: &Recorded, html: &Path) -> Result<(), Failure> {
-    std::fs::write(html, schedules_page::page(r)).map_err(|e| {
+    // It has what the program has read, as the file has.
+    write_private(html, schedules_page::page(r).as_bytes()).map_err(|e| {
         let name = html.display();
         Failure::new(
             SYSTEM,
@@ -465,9 +483,13 @@ fn start(
     if begun.is_none() {
         let name = words.first().unwrap_or(&args[0]).to_string_lossy();
         // A command that could not even begin has said so.
-        if status == 0 {
+        if !NOT_BEGUN.contains(&status) {
+            let ended = match status {
+                0 => String::new(),
+                n => format!(" and ended with status {n}"),
+            };
             return Err(wrong(format!(
-                "schedules: '{name}' has started no emulator of Purlin: nothing was run in another order"
+                "schedules: '{name}' has started no emulator of Purlin{ended}: nothing was run in another order"
             )));
         }
     }
