@@ -570,6 +570,65 @@ fn a_program_that_is_right_is_not_reported() {
     assert!(t.contains("none failed") && !t.contains("not told"), "{t}");
 }
 
+/// A replay is the same where somebody has added comments, functions, and output that is no visible operation; and where the environment is
+/// another, of which it gets what its run has asked for. What it wrote it writes again, or that is told.
+#[test]
+fn a_replay_of_a_program_that_was_added_to() {
+    let dir = std::env::temp_dir().join(format!("purlin-added-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("makes a folder");
+    let write = |text: &str| std::fs::write(dir.join("added.erl"), text).expect("writes");
+    let in_dir = |value: Option<&str>, args: &[&str]| {
+        let mut c = Command::new(purlin());
+        c.args(args).current_dir(&dir).env_remove("ADDED");
+        c.envs(value.map(|v| ("ADDED", v)));
+        c.output().expect("runs")
+    };
+    let text_of = std::fs::read_to_string(programs().join("lost_race.erl")).expect("reads");
+    let source = text_of.replace("lost_race", "added").replace(
+        "    halt(",
+        "    erlang:display({os:getenv(\"ADDED\"), os:getenv(\"ADDED_NOT\")}),\n    halt(",
+    );
+    write(&source);
+    let search = [
+        "schedules",
+        "--seed",
+        "1",
+        "--to",
+        "it.psch",
+        "--",
+        "run",
+        "added.erl",
+    ];
+    let o = in_dir(Some("a b"), &search);
+    assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+    let told = "decides all of it but 2 looks at variables of the environment.\nRecorded, and given to a replay: the variables";
+    assert!(text(&o).contains(told), "{}", text(&o));
+    let replayed = |value: Option<&str>, with: &str| {
+        let o = in_dir(value, &["replay", "it.psch"]);
+        assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+        assert!(text(&o).contains("as recorded"), "{}", text(&o));
+        assert!(text(&o).contains(with), "{}", text(&o));
+    };
+    replayed(None, "{\"a b\",false}");
+    replayed(Some("c"), "{\"a b\",false}");
+    let comment = format!("main() ->{}", "\n    % a comment".repeat(1000));
+    let more = source.replace("main() ->", &comment).replace(
+        "add() ->",
+        "more() -> string:length(\"more\").\nadd() ->\n    erlang:display(more()),",
+    );
+    write(&more);
+    replayed(None, "4\r\n4\r\n{\"a b\",false}");
+    write(&source.replace("erlang:display({", "erlang:display({more, "));
+    let o = in_dir(None, &["replay", "it.psch"]);
+    assert_eq!(o.status.code(), Some(4), "{}", text(&o));
+    assert!(
+        text(&o).contains("line 1 of its output was not written again"),
+        "{}",
+        text(&o)
+    );
+    std::fs::remove_dir_all(&dir).expect("removes");
+}
+
 /// The status of a program is what the system tells of it.
 #[test]
 fn a_status_is_that_of_the_system() {

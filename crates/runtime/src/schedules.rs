@@ -171,6 +171,9 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
         Some(r) => Asked::Replay(Replay {
             steps,
             outside: r.outside.filter(|_| !live),
+            // What comes now may be written otherwise.
+            wrote: if live { Vec::new() } else { r.wrote },
+            variables: if live { Vec::new() } else { r.variables },
             ..r
         }),
         None => Asked::Search(search),

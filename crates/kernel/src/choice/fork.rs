@@ -8,10 +8,11 @@
 use super::given::{Given, Step};
 use super::outside::Account;
 use super::plan::{self, Plan, Schedule, Shrink, Strategy};
-use super::record::Recording;
+use super::record::{self, Recording};
 use super::told::{Failed, Failure, account, alone, json_list, lines, tell};
 use super::trunk::{Comes, Ground, Trunk, Waits, trunk};
 use super::way::ways;
+use super::wrote;
 use super::{
     Kind, Op, Run, Stuck, ops::Touch, profile, run, sampled, set_deviations, steps, story,
 };
@@ -74,6 +75,10 @@ pub struct Replay {
     pub steps: bool,
     /// What came from outside, if that was recorded and is to be given again.
     pub outside: Option<Recording>,
+    /// Variables of the environment that its run has asked for, as they were when it began.
+    pub variables: Vec<record::Variable>,
+    /// What it has written: see [`wrote`].
+    pub wrote: Vec<u32>,
 }
 
 /// What this process is.
@@ -114,10 +119,11 @@ impl Outcome {
     pub(super) fn text(&self) -> String {
         match self {
             Outcome::Ended(r) => format!(
-                "ended {} {} {} {} {} {} {} {} {}",
+                "ended {} {} {} {} {} {} {} {} {} {}",
                 r.status,
                 r.stuck as u8,
                 r.hash,
+                r.own_hash,
                 r.ops,
                 r.took,
                 r.taken,
@@ -135,6 +141,7 @@ impl Outcome {
                 status: w.next()?.parse().ok()?,
                 stuck: Stuck::of(w.next()?)?,
                 hash: w.next()?.parse().ok()?,
+                own_hash: w.next()?.parse().ok()?,
                 ops: w.next()?.parse().ok()?,
                 took: w.next()?.parse().ok()?,
                 taken: w.next()?.parse().ok()?,
@@ -306,6 +313,7 @@ impl Child {
     /// Waits for its end, and shows its output as it comes.
     fn shown(self) -> (i32, String, String) {
         let (mut at, mut status) = (0, 0);
+        let mut all = Vec::new();
         loop {
             // SAFETY: a child of this process.
             let n = unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG) };
@@ -317,13 +325,15 @@ impl Child {
                 at += n as u64;
                 let mut out = std::io::stdout().lock();
                 let _ = out.write_all(&some[..n]).and_then(|()| out.flush());
+                all.extend_from_slice(&some[..n]);
             }
             if over {
                 break;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        (code_of(status), text_of(&self.report), String::new())
+        let output = String::from_utf8_lossy(&all).into_owned();
+        (code_of(status), text_of(&self.report), output)
     }
     /// What has come of it. None: the time was over before it ended.
     pub(super) fn outcome(self) -> Option<Outcome> {
@@ -432,6 +442,7 @@ pub(super) fn ended(status: i32, stuck: Stuck) {
                 let _ = writeln!(text, "order {path} {op}");
             }
             text.push_str(&steps());
+            text.push_str(&record::variables());
             text.push_str(&lines(&story()));
             write_all(to, &text);
         }
@@ -480,7 +491,7 @@ fn discover(seconds: u32) -> bool {
             if is_endless(c.wait().0) {
                 too_long(seconds);
             }
-            super::record::keeps_atoms(|| super::modules::make(notes));
+            record::keeps_atoms(|| super::modules::make(notes));
             true
         }
         Err(to) => {
@@ -541,6 +552,7 @@ pub fn replay(p: Replay) {
         None => {}
     }
     super::lay_down(&p.given);
+    record::set_variables(&p.variables);
     let seconds = match &p.outside {
         // How long the base takes nobody knows.
         Some(_) if !is_endless(p.status) => MOST_BASE,
@@ -550,23 +562,24 @@ pub fn replay(p: Replay) {
         Some(c) => c,
         None => {
             if let Some(r) = p.outside {
-                super::record::play(r, p.status);
+                record::play(r, p.status);
             }
             return;
         }
     };
-    let (code, report, _) = child.shown();
+    let (code, report, output) = child.shown();
     let first = report.lines().next().and_then(Outcome::of);
     let another = report.lines().find_map(|l| l.strip_prefix("another "));
+    let wrote = wrote::missing(&p.wrote, &output);
     if p.steps {
         let story: Vec<&str> = report.lines().filter(|l| l.contains('\t')).collect();
         say(&(story.join("\n") + "\n"));
     }
     let (status, hash, ops, taken) = match first {
-        Some(Outcome::Ended(r)) => (r.status, r.hash, r.ops, r.taken),
+        Some(Outcome::Ended(r)) => (r.status, r.own_hash, r.ops, r.taken),
         _ => (code, 0, 0, 0),
     };
-    if another.is_none() && status == p.status && hash == p.hash {
+    if another.is_none() && status == p.status && hash == p.hash && wrote.is_none() {
         let ended = match status {
             s if s < 0 => format!("ended by signal {}", -s),
             s => format!("status {s}"),
@@ -579,7 +592,9 @@ pub fn replay(p: Replay) {
     let why = match another {
         Some(a) => a.to_owned(),
         None if status != p.status => "at its end".to_owned(),
+        None if let Some(n) = wrote => format!("line {n} of its output was not written again"),
         None => match p.schedule.len() {
+            n if taken as usize >= n => "in what its operations touch".to_owned(),
             1 => "its deviation was not met".to_owned(),
             n => format!("{taken} of {n} deviations were met"),
         },
@@ -924,7 +939,7 @@ fn told(failed: Failed, takes: Duration) -> Option<Failure> {
     let ends = ends_at(None);
     let allowed = Instant::now() + takes * 2 + LEAST_TOLD;
     ends_at(ends.map(|e| e.max(allowed)));
-    super::record::next_in(memory_file());
+    record::next_in(memory_file());
     let (run, story, output) = once(&failed.schedule, failed.seconds)?;
     ends_at(ends);
     Some(Failure {
@@ -933,7 +948,7 @@ fn told(failed: Failed, takes: Duration) -> Option<Failure> {
         run,
         story,
         output,
-        events: super::record::taken(),
+        events: record::taken(),
     })
 }
 
@@ -999,7 +1014,8 @@ pub(super) fn begin(
             }
             if told {
                 super::set_story();
-                super::record::begin();
+                record::notes_variables();
+                record::begin();
             }
             None
         }
@@ -1068,6 +1084,7 @@ mod tests {
             status: 2,
             stuck: Stuck::Hang,
             hash: 77,
+            own_hash: 78,
             ops: 5,
             took: -1,
             taken: 3,

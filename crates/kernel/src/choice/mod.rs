@@ -31,6 +31,7 @@ pub mod sample;
 pub mod told;
 mod trunk;
 mod way;
+mod wrote;
 
 use crate::code;
 use crate::cx::Cx;
@@ -56,6 +57,9 @@ const IN_VAIN: u32 = 500;
 
 /// Operations from this number on are wakes: a process that waited has become ready. The number below it counts them.
 pub const WAKE: u32 = 1 << 31;
+
+/// Operations of a process before its first of the program's own code have numbers below.
+const OWN: u32 = 1 << 20;
 
 /// A process that is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,6 +101,8 @@ struct Known {
     serves: bool,
     /// The process that it is about to make is the program's.
     begins: bool,
+    /// The program's own code has come to an operation in it: see [`State::comes_to_own`].
+    counted: bool,
     /// The operation that it is about to do is counted in the account: see [`record`].
     outside: bool,
 }
@@ -114,6 +120,10 @@ struct State {
     taken: Vec<Deviation>,
     stops: u64,
     hash: u64,
+    /// The same, of operations of the program alone: a replay has the same where how the program is compiled is another.
+    own_hash: u64,
+    /// The program's own code has come to an operation.
+    at_work: bool,
     ops: u64,
     /// Operations are noted for a profile of the base.
     profile: Option<Vec<Op>>,
@@ -140,6 +150,8 @@ struct State {
     outside: outside::Account,
     drawn: Option<deviation::Numbers>,
     quiet: quiet::Quiet,
+    /// Variables of the environment that the run has set.
+    put: HashSet<u64, Hashing>,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -223,6 +235,7 @@ impl State {
                     again: false,
                     serves,
                     begins: false,
+                    counted: false,
                     outside: false,
                 },
             );
@@ -333,6 +346,16 @@ impl State {
             told()
         ));
     }
+    /// The program's own code comes to an operation in that process. What the process does from here on is counted anew: how long the program is, and
+    /// what was done to compile it, makes no difference.
+    fn comes_to_own(&mut self, cell: u32) {
+        let k = self.known(cell);
+        if std::mem::replace(&mut k.counted, true) {
+            return;
+        }
+        (k.ops, k.wakes, k.children) = (OWN, OWN, u64::from(OWN));
+        self.at_work = true;
+    }
     /// Processes of the program that could run instead of that one.
     fn others(&self, cell: u32) -> u32 {
         let can = |c: &u32| {
@@ -360,6 +383,7 @@ impl State {
         self.stops += 1;
         self.taken.push(Deviation { path, op, kind });
         self.hash = mixed(self.hash, 0xDE71A7E);
+        self.own_hash = mixed(self.own_hash, 0xDE71A7E);
         let until = now() + LAST_AT_MOST;
         match kind {
             Kind::Last => Some(Hold::Last(self.stops, until)),
@@ -493,7 +517,12 @@ pub fn ran(cell: u32, finds_code: bool) {
             s.known.remove(&cell);
         }
         s.hash = mixed(s.hash, path ^ 0xE4D);
-        s.steps_to(path, ops::END, || format!("the end of {was}"));
+        if s.at_work && s.programs.contains(&path) {
+            s.own_hash = mixed(s.own_hash, path ^ 0xE4D);
+            s.steps_to(path, ops::END, || {
+                format!("the end of {}", report::pid(was))
+            });
+        }
         if let Some(v) = &mut s.profile {
             v.push(Op {
                 path,
@@ -544,10 +573,21 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
         s.does(cell, path, op, touch);
         return false;
     }
+    let (path, program, shown) = (k.path, k.program, k.shown);
+    // What a program's own code has not yet run in is no program's in the account, whatever comes of it later.
+    let account = s.profile.is_some() || s.story.is_some() || tape::is_on();
+    let told = s.sampler.is_some() || account;
+    let (mut own, mut code) = (false, false);
+    if told || s.programs.contains(&path) {
+        (own, code) = report::is_own(cx, pc, program);
+    }
+    if code {
+        s.comes_to_own(cell);
+    }
+    let k = s.known(cell);
     k.ops += 1;
     k.last = now();
     k.outside = false;
-    let program = k.program;
     let begins = !program && report::begins_program(cx, what.row());
     let k = s.known(cell);
     k.begins = begins;
@@ -555,22 +595,19 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     let touch = what.touch(cx);
     s.ops += 1;
     s.quiet.does(pc as usize, now());
-    s.hash = mixed(
-        mixed(s.hash, path),
-        u64::from(op) << 16 | u64::from(touch.native),
-    );
-    s.steps_to(path, touch.native, || {
-        let l = report::line(cx, pc, &what, path, op, touch);
-        let place = l.place.map_or(String::new(), |p| format!(" at {p}"));
-        format!("{} from {}{place}", l.call, l.pid)
-    });
-    let (program, shown) = (s.known(cell).program, s.known(cell).shown);
-    let (mut own, mut code) = (false, false);
-    // What a program's own code has not yet run in is no program's in the account, whatever comes of it later.
-    let account = s.profile.is_some() || s.story.is_some() || tape::is_on();
+    let of_op = u64::from(op) << 16 | u64::from(touch.native);
+    s.hash = mixed(mixed(s.hash, path), of_op);
+    if own && s.at_work {
+        // Their numbers are not in it: a process may also compile between two of them.
+        s.own_hash = mixed(mixed(s.own_hash, path), u64::from(touch.native));
+        s.steps_to(path, touch.native, || {
+            let l = report::line(cx, pc, &what, path, op, touch);
+            let place = l.place.map_or(String::new(), |p| format!(" at {p}"));
+            format!("{} from {}{place}", l.call, l.pid)
+        });
+    }
     let mut lasts = false;
-    if s.sampler.is_some() || account {
-        (own, code) = report::is_own(cx, pc, program);
+    if told {
         let k = s.known(cell);
         k.program |= code;
         k.shown |= code;
@@ -668,6 +705,13 @@ impl State {
         touch: Touch,
     ) -> Option<outside::Kind> {
         let kind = outside::kind(cx, touch.native);
+        if ops::sets_variable(touch.native) {
+            self.put.insert(touch.key);
+        }
+        // What the run itself has put there is decided by the seed.
+        if kind == Some(outside::Kind::Variable) && self.put.contains(&touch.key) {
+            return None;
+        }
         let sends = ops::sends(touch.native);
         if kind.is_none() && !sends {
             return None;
@@ -862,6 +906,8 @@ pub struct Run {
     pub stuck: Stuck,
     /// Of all operations in their order. Two runs are the same if these are.
     pub hash: u64,
+    /// The same, of the program's own.
+    pub own_hash: u64,
     pub ops: u64,
     /// Virtual nanoseconds.
     pub took: i64,
@@ -914,6 +960,7 @@ fn run(status: i32, stuck: Stuck) -> Run {
         status: status & 0xFF,
         stuck,
         hash: s.hash,
+        own_hash: s.own_hash,
         ops: s.ops,
         took: now(),
         taken: s.taken.len() as u32,

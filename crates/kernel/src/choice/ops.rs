@@ -113,6 +113,11 @@ pub(super) fn may_fail(native: u16) -> bool {
     )
 }
 
+/// Whether an operation sets a variable of the environment, or takes it away: the key that it touches.
+pub(super) fn sets_variable(native: u16) -> bool {
+    matches!(row(native), Some(("os", "putenv" | "unsetenv", _)))
+}
+
 /// Whether an operation sends a signal to a process that its touch does not name.
 pub(super) fn signals_unnamed(native: u16) -> bool {
     let name = row(native).map(|(m, f, _)| (m, f));

@@ -23,6 +23,7 @@ pub enum Kind {
     Port,
     Node,
     Number,
+    Variable,
     OpenSsl,
     Library,
 }
@@ -31,7 +32,7 @@ use Kind::*;
 
 /// All kinds: one of it, and many, as people are told; whether what is done lasts beyond the run, or is shared with runs that are forked
 /// from it.
-const KINDS: [(Kind, &str, &str, bool); 12] = [
+const KINDS: [(Kind, &str, &str, bool); 13] = [
     (Opened, "file opened", "files opened", true),
     (
         Read,
@@ -65,6 +66,12 @@ const KINDS: [(Kind, &str, &str, bool); 12] = [
         Number,
         "look at the number of its process of the system",
         "looks at the number of its process of the system",
+        false,
+    ),
+    (
+        Variable,
+        "look at a variable of the environment",
+        "looks at variables of the environment",
         false,
     ),
     (
@@ -110,6 +117,14 @@ impl Account {
     /// Whether the seed decides all.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+    /// Whether a replay needs what came from outside, in order. Variables of the environment are set when it begins.
+    pub fn needs_events(&self) -> bool {
+        self.0.keys().any(|(k, _)| *k != Variable)
+    }
+    /// Whether it has looked into the environment.
+    pub fn looks_at_variables(&self) -> bool {
+        self.0.keys().any(|(k, _)| *k == Variable)
     }
     /// Whether runs may meet files that others have written.
     pub fn writes_files(&self) -> bool {
@@ -212,6 +227,7 @@ pub(super) fn kind(cx: &Cx, native: u16) -> Option<Kind> {
         ("prim_socket" | "prim_net", _) => OnSocket,
         ("erts_internal", "create_dist_channel") => Node,
         ("os", "getpid") => Number,
+        ("os", "getenv" | "env") => Variable,
         _ => return None,
     })
 }

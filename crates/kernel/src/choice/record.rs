@@ -14,8 +14,8 @@
 use super::{ops, state};
 use crate::code::{self, CodeHooks};
 use crate::cx::{BifResult, Cx, Env, Fail};
-use crate::os::osenv;
 use crate::os::tape::{self, Asked, Entry, Verb};
+use crate::os::{filename, osenv};
 use crate::process::table;
 use purlin_native::bif::{Bif, Call, known_as};
 use purlin_native::native_state;
@@ -23,7 +23,7 @@ use purlin_term::etf::{decode, encode};
 use purlin_term::fun::Export;
 use purlin_term::print::{self, Style};
 use purlin_term::{Term, am, atom, iolist};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Mutex;
@@ -44,7 +44,7 @@ static FILES: Mutex<Option<HashSet<[u32; 3]>>> = Mutex::new(None);
 /// The function by which code enters a native in this mode, where that is another than its own.
 pub(super) fn entry(b: &Bif) -> Option<Call> {
     let one = match b.module {
-        "os" => b.name == "getpid",
+        "os" => matches!(b.name, "getpid" | "getenv" | "env"),
         "prim_socket" => b.name == "nif_ioctl",
         m => MODULES.contains(&m),
     };
@@ -74,6 +74,11 @@ unsafe fn native(env: *mut Env, args: *const Term) -> BifResult {
             std::slice::from_raw_parts(args, b.arity as usize),
         )
     };
+    if b.module == "os" && b.name != "getpid" {
+        asks_for(given.first().copied());
+        // SAFETY: by the contract.
+        return unsafe { (b.call)(env, args) };
+    }
     if !tape::is_on() || !is_recorded(cx, e, b, given) {
         // SAFETY: by the contract.
         return unsafe { (b.call)(env, args) };
@@ -254,6 +259,88 @@ pub(super) fn play(r: Recording, status: i32) {
     }
     let ended = super::fork::is_endless(status).then_some(-status);
     tape::begin_play(r.events, ends, ended);
+}
+
+/// A variable of the environment, and its value, if it had one.
+pub type Variable = (Vec<u8>, Option<Vec<u8>>);
+
+/// Variables that a run which is told asks for; all as they were when it began.
+struct Asks {
+    names: BTreeSet<Vec<u8>>,
+    began: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+static ASKS: Mutex<Option<Asks>> = Mutex::new(None);
+
+fn asks() -> std::sync::MutexGuard<'static, Option<Asks>> {
+    ASKS.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// This run notes which variables are asked for.
+pub(super) fn notes_variables() {
+    *asks() = Some(Asks {
+        names: BTreeSet::new(),
+        began: osenv::all(),
+    });
+}
+
+/// The variable of that name is asked for, or all are.
+fn asks_for(name: Option<Term>) {
+    let mut a = asks();
+    let Some(a) = a.as_mut() else { return };
+    match name {
+        None => {
+            // A variable without a name: there are no others.
+            a.names.insert(Vec::new());
+            a.names.extend(a.began.iter().map(|(n, _)| n.clone()));
+        }
+        Some(n) => {
+            a.names.extend(filename::to_native(n));
+        }
+    }
+}
+
+/// The variables that this run has asked for, as lines.
+pub(super) fn variables() -> String {
+    let Some(a) = asks().take() else {
+        return String::new();
+    };
+    let value = |n: &Vec<u8>| a.began.iter().find(|(b, _)| b == n).map(|(_, v)| v.clone());
+    let all = a
+        .names
+        .iter()
+        .map(|n| variable_text(&(n.clone(), value(n))));
+    all.map(|t| format!("variable {t}\n")).collect()
+}
+
+fn variable_text((name, value): &Variable) -> String {
+    let name = tape::escaped(name);
+    match value {
+        Some(v) => format!("={name} ={}", tape::escaped(v)),
+        None => format!("={name}"),
+    }
+}
+
+/// The variable of such a text.
+pub(super) fn variable(text: &str) -> Option<Variable> {
+    let mut w = text.split(' ').map(|w| tape::plain(w.strip_prefix('=')?));
+    let name = w.next()??;
+    match w.next() {
+        None => Some((name, None)),
+        Some(value) => Some((name, Some(value?))),
+    }
+}
+
+/// The run that begins finds these as they were.
+pub(super) fn set_variables(all: &[Variable]) {
+    if all.iter().any(|(name, _)| name.is_empty()) {
+        for (name, _) in osenv::all() {
+            osenv::set(name, None);
+        }
+    }
+    for (name, value) in all.iter().filter(|(name, _)| !name.is_empty()) {
+        osenv::set(name.clone(), value.clone());
+    }
 }
 
 /// Atoms that there were before modules were prepared.
@@ -455,6 +542,18 @@ mod tests {
         ];
         assert_eq!(all, expected);
         assert_eq!(cut.as_deref(), Some("of that"));
+    }
+
+    #[test]
+    fn variables_go_there_and_back() {
+        for v in [
+            (b"A".to_vec(), Some(b"x = y\n".to_vec())),
+            (b"B C".to_vec(), Some(Vec::new())),
+            (b"D".to_vec(), None),
+        ] {
+            assert_eq!(variable(&variable_text(&v)), Some(v));
+        }
+        assert_eq!(variable("x"), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::given::{Given, steps_of};
 use super::outside::Account;
 use super::plan::Schedule;
 use super::record::{self, Recording};
-use super::{Deviation, Kind, Run, Stuck, folder, report};
+use super::{Deviation, Kind, Run, Stuck, folder, report, wrote};
 use crate::os::tape;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -258,12 +258,15 @@ impl Failure {
     }
     /// The events that the file has: where the seed decides all there is nothing but what OTP itself asks for when it starts.
     fn kept(&self) -> Option<&str> {
-        let all = !self.run.outside.is_empty() || super::fork::is_endless(self.run.status);
+        let all = self.run.outside.needs_events() || super::fork::is_endless(self.run.status);
         (all && !self.events.is_empty()).then_some(&self.events)
     }
     /// What was recorded, and what not, as lines.
     fn recorded(&self) -> String {
-        let (all, cut) = record::told(self.kept().unwrap_or_default());
+        let (mut all, cut) = record::told(self.kept().unwrap_or_default());
+        if self.run.outside.looks_at_variables() {
+            all.push("the variables of the environment that were asked for".into());
+        }
         let mut text = String::new();
         if !all.is_empty() {
             let _ = writeln!(text, "Recorded, and given to a replay: {}.", all.join(", "));
@@ -289,7 +292,7 @@ impl Failure {
         let _ = writeln!(file, "release {}", s.release);
         let _ = writeln!(file, "started {}", super::started());
         let _ = writeln!(file, "status {}", run.status);
-        let _ = writeln!(file, "hash {}", run.hash);
+        let _ = writeln!(file, "hash {}", run.own_hash);
         file.push_str(&failed.given.text());
         if let Some(name) = folder::name() {
             let _ = writeln!(file, "folder {}", json_text(&name.to_string_lossy()));
@@ -303,7 +306,11 @@ impl Failure {
         for l in relevant(&self.story) {
             let _ = writeln!(file, "line {}", l.join("\t"));
         }
-        let did = |l: &&str| l.starts_with("paths") || l.starts_with("steps");
+        if let Some(wrote) = wrote::text(&self.output) {
+            let _ = writeln!(file, "wrote{wrote}");
+        }
+        let kept = ["paths", "steps", "variable"];
+        let did = |l: &&str| kept.iter().any(|k| l.starts_with(k));
         for l in self.story.lines().filter(did) {
             let _ = writeln!(file, "{l}");
         }
@@ -495,6 +502,8 @@ pub fn read(text: &str) -> Option<Recorded> {
             did: Vec::new(),
             steps: false,
             outside,
+            variables: Vec::new(),
+            wrote: Vec::new(),
         },
         started: 0,
         release: 0,
@@ -515,6 +524,8 @@ pub fn read(text: &str) -> Option<Recorded> {
             "argument" => r.command.push(from_json(rest)?),
             "deviation" => r.replay.schedule.push(deviation(rest)?),
             "line" => r.story.push(rest.split('\t').map(str::to_owned).collect()),
+            "variable" => r.replay.variables.push(record::variable(rest)?),
+            "wrote" => r.replay.wrote = wrote::of(rest)?,
             "paths" => paths = rest,
             "steps" => r.replay.did = steps_of(paths, rest)?,
             "atoms" | "path" | "outside" => r.replay.outside.as_mut()?.takes(key, rest)?,

@@ -267,7 +267,7 @@ pub fn escaped(bytes: &[u8]) -> String {
 }
 
 /// The bytes of such text.
-fn plain(text: &str) -> Option<Vec<u8>> {
+pub fn plain(text: &str) -> Option<Vec<u8>> {
     let mut v = Vec::with_capacity(text.len());
     let mut all = text.bytes();
     while let Some(b) = all.next() {

@@ -1,0 +1,85 @@
+//! What a run has written, kept as a sum of each line: a replay writes all of it again, in that order. It may write more, since somebody has
+//! added output to look. Pure: knows text only.
+
+use super::told::sum;
+use std::fmt::Write;
+
+/// Lines that are kept.
+const MOST: usize = 10_000;
+
+fn sums(output: &str) -> impl Iterator<Item = u32> {
+    output.lines().map(|l| sum(&plain(l)) as u32)
+}
+
+/// Lines of runners of tests, whose numbers follow from the clock: how long the suite takes to compile.
+const CLOCKED: &[&str] = &[
+    "Randomized with seed",
+    "Running ExUnit with seed",
+    "Finished in",
+];
+/// Behind these is the number of a line, which another line above it changes.
+const AT_LINE: &[&str] = &[".ex:", ".exs:", ".erl:", ".hrl:", "{line,", "line "];
+
+/// A line without the numbers that may be others where somebody has added something to the program.
+fn plain(line: &str) -> String {
+    let clocked = CLOCKED.iter().any(|c| line.trim_start().starts_with(c));
+    let mut plain = String::new();
+    let mut skips = false;
+    for c in line.chars() {
+        let at_line = || AT_LINE.iter().any(|b| plain.ends_with(b));
+        skips = c.is_ascii_digit() && (clocked || skips || at_line());
+        if !skips {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
+/// As a file has it. None: there is nothing.
+pub(super) fn text(output: &str) -> Option<String> {
+    let mut t = String::new();
+    for s in sums(output).take(MOST) {
+        let _ = write!(t, " {s:x}");
+    }
+    (!t.is_empty()).then_some(t)
+}
+
+/// What [`text`] has given.
+pub(super) fn of(text: &str) -> Option<Vec<u32>> {
+    let all = text.split_ascii_whitespace();
+    all.map(|w| u32::from_str_radix(w, 16).ok()).collect()
+}
+
+/// The first line of those that were written which is not in `output`, behind those before it.
+pub(super) fn missing(wrote: &[u32], output: &str) -> Option<usize> {
+    let mut next = sums(output);
+    let is_missing = |s: &u32| !next.any(|o| o == *s);
+    Some(wrote.iter().position(is_missing)? + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_written_again() {
+        let wrote = text("a\nb\nc\n").and_then(|t| of(&t)).expect("lines");
+        assert_eq!(wrote.len(), 3);
+        for (output, first) in [
+            ("a\nb\nc\n", None),
+            ("more\na\nb\nmore\nc", None),
+            ("a\nc\n", Some(2)),
+            ("b\na\nc\n", Some(2)),
+            ("", Some(1)),
+        ] {
+            assert_eq!(missing(&wrote, output), first, "{output}");
+        }
+        let wrote = text("  t.exs:12: f\nFinished in 0.02 seconds (0.0s)\n3 of 5\n");
+        let wrote = wrote.and_then(|t| of(&t)).expect("lines");
+        let other = "  t.exs:9: f\nFinished in 0.3 seconds (0.02s)\n";
+        assert_eq!(missing(&wrote, &format!("{other}3 of 5")), None);
+        assert_eq!(missing(&wrote, &format!("{other}4 of 5")), Some(3));
+        assert_eq!(text(""), None);
+        assert_eq!(of("x y"), None);
+    }
+}
