@@ -25,6 +25,8 @@ enum Asks {
     Receive,
     /// A function of a library in C.
     Library,
+    /// A receive ends, since nothing has come in time.
+    Over,
     /// Asked about afterwards, if it has found no message and the receive then ends.
     Look,
 }
@@ -34,6 +36,7 @@ static ASKS: LazyLock<Vec<Asks>> = LazyLock::new(|| {
     let of = |n: usize| match u16::try_from(n).ok().and_then(ops::lookup) {
         Some(_) if ops::Op::of(n as u16) == Some(Op::Send) => Asks::Send,
         Some(_) if ops::Op::of(n as u16) == Some(Op::WaitTimeout) => Asks::Receive,
+        Some(_) if ops::Op::of(n as u16) == Some(Op::Timeout) => Asks::Over,
         Some(_) if ops::Op::of(n as u16) == Some(Op::Nif) => Asks::Library,
         Some(_) if ops::Op::of(n as u16) == Some(Op::LoopRec) => Asks::Look,
         Some(_)
@@ -58,7 +61,7 @@ pub struct Chosen;
 /// There is an instruction at `pc`, of the kind that `asks` says, which is the next of the process in `cx`.
 unsafe fn asked(cx: &mut Cx, asks: Asks, pc: *const u64) -> Option<(What, *const u64, usize)> {
     match asks {
-        Asks::No | Asks::Look | Asks::Library => None,
+        Asks::No | Asks::Look | Asks::Library | Asks::Over => None,
         Asks::Send => Some((What::Send, pc, 2)),
         Asks::Receive => {
             // A timer that is set already counts on.
@@ -155,6 +158,9 @@ impl Engine for Chosen {
                     pc = STEP[*RETURN](cx, pc);
                     continue;
                 }
+            }
+            if asks == Asks::Over {
+                choice::time_is_over(cx, pc);
             }
             let at = pc;
             pc = STEP[number](cx, pc);

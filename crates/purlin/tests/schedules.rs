@@ -795,6 +795,51 @@ end
     std::fs::remove_dir_all(&dir).expect("removes");
 }
 
+/// The story says who the processes are, when one ends and who hears of it, what timers do, and how much virtual time passes.
+#[test]
+fn a_story_tells_of_ends_and_timers() {
+    let told = |program: &str| {
+        let file = File::new("told");
+        let words = [
+            "schedules",
+            "--seed",
+            "1",
+            "--to",
+            file.path(),
+            "--",
+            "run",
+            program,
+        ];
+        let o = run(&words);
+        assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+        let shown = text(&run(&["schedules", "show", file.path()]));
+        let story = text(&o);
+        let parts = shown.split("\n\n").skip(1).take(2);
+        parts.for_each(|p| assert!(story.contains(p), "{story}{shown}"));
+        story
+    };
+    let t = told("gone_race.erl");
+    assert!(
+        t.contains("a fun of gone_race, made by <0.9.0> at gone_race.erl:"),
+        "{t}"
+    );
+    assert!(t.contains("runs gone_race:main/0"), "{t}");
+    assert!(t.contains("ends: {result,42}\n"), "{t}");
+    let t = told("late_race.erl");
+    assert!(t.contains(" ms later\n"), "{t}");
+    assert!(
+        t.contains("receive ... after: nothing has come in time"),
+        "{t}"
+    );
+    let t = told("tick_race.erl");
+    assert!(t.contains("gets tick from a timer"), "{t}");
+    assert!(
+        t.contains("ends: normal; an exit signal for <0.9.0>"),
+        "{t}"
+    );
+    assert!(t.contains("  counter, "), "{t}");
+}
+
 #[test]
 fn a_deadlock_is_told() {
     let file = File::new("stuck");

@@ -7,6 +7,7 @@ use purlin_kernel::choice::fork::{self, Replay, Search};
 use purlin_kernel::choice::plan::Strategy;
 use purlin_kernel::choice::told::deviation;
 pub use purlin_kernel::choice::told::{Recorded, deviation_text, read, told, write_private};
+pub use purlin_kernel::choice::who::introduced;
 use purlin_kernel::choice::{self, Sampling, report};
 use std::ffi::OsString;
 use std::io::Write;

@@ -14,7 +14,7 @@ use super::trunk::{Comes, Ground, Trunk, Waits, trunk};
 use super::way::ways;
 use super::wrote;
 use super::{
-    Kind, Op, Run, Stuck, ops::Touch, profile, run, sampled, set_deviations, steps, story,
+    Kind, Op, Run, Stuck, ops::Touch, profile, run, sampled, set_deviations, steps, story, who,
 };
 use crate::os::parted;
 use std::collections::{BTreeSet, HashSet};
@@ -443,6 +443,7 @@ pub(super) fn ended(status: i32, stuck: Stuck) {
             }
             text.push_str(&steps());
             text.push_str(&record::variables());
+            text.push_str(&who());
             text.push_str(&lines(&story()));
             write_all(to, &text);
         }
@@ -572,7 +573,8 @@ pub fn replay(p: Replay) {
     let another = report.lines().find_map(|l| l.strip_prefix("another "));
     let wrote = wrote::missing(&p.wrote, &output);
     if p.steps {
-        let story: Vec<&str> = report.lines().filter(|l| l.contains('\t')).collect();
+        let told = |l: &&str| l.contains('\t') && !l.starts_with("who ");
+        let story: Vec<&str> = report.lines().filter(told).collect();
         say(&(story.join("\n") + "\n"));
     }
     let (status, hash, ops, taken) = match first {

@@ -31,6 +31,7 @@ pub mod sample;
 pub mod told;
 mod trunk;
 mod way;
+pub mod who;
 mod wrote;
 
 use crate::code;
@@ -150,6 +151,7 @@ struct State {
     outside: outside::Account,
     drawn: Option<deviation::Numbers>,
     quiet: quiet::Quiet,
+    who: who::Who,
     /// Variables of the environment that the run has set.
     put: HashSet<u64, Hashing>,
 }
@@ -184,7 +186,57 @@ pub fn begin(started: i64) {
     purlin_native::ids::begin_at(started as u64);
     let _ = crate::code::load::MADE_BEFORE.set(modules::take);
     purlin_native::bif::enter_by(record::entry);
-    single::begin(started, |status| fork::ended(status, Stuck::No), back::ends);
+    single::begin(
+        started,
+        |status| fork::ended(status, Stuck::No),
+        ends,
+        timer_sends,
+    );
+}
+
+/// A process ends with that reason, and nobody has been told yet.
+fn ends(pid_data: u32, reason: Term) {
+    back::ends(pid_data);
+    let mut s = state();
+    if s.story.is_none() {
+        return;
+    }
+    let Some(k) = s.known.values().find(|k| k.id == pid_data && k.program) else {
+        return;
+    };
+    let line = report::ends(k.path, pid_data, reason);
+    s.tells(line);
+}
+
+/// A timer sends that to a process.
+fn timer_sends(to: Term, message: Term) {
+    let mut s = state();
+    if s.story.is_none() {
+        return;
+    }
+    let known = s
+        .known
+        .values()
+        .find(|k| Term::pid(k.id) == to && k.program);
+    let Some(path) = known.map(|k| k.path) else {
+        return;
+    };
+    let line = report::timer_sends(path, to, message);
+    s.tells(line);
+}
+
+/// A receive of the process in `cx` ends at `pc`, since nothing has come in time.
+pub fn time_is_over(cx: &mut Cx, pc: *const u64) {
+    let mut s = state();
+    if s.story.is_none() {
+        return;
+    }
+    let cell = table().index(cx.process() as *const Process);
+    let k = s.known(cell);
+    if k.program {
+        let line = report::time_is_over(cx, pc, k.path);
+        s.tells(line);
+    }
 }
 
 fn mixed(h: u64, n: u64) -> u64 {
@@ -215,6 +267,9 @@ impl State {
                 None => (mixed(1, u64::from(id)), false, false, false),
             };
             let program = program || self.programs.contains(&path);
+            if self.story.is_some() {
+                self.who.comes(id, parent);
+            }
             let priority = self.sampler.as_mut().map_or(u64::MAX, |s| s.begins(path));
             self.known.insert(
                 cell,
@@ -315,8 +370,8 @@ fn wakes(cell: u32) {
             .story
             .is_some()
             .then(|| report::wake(cell, path, op, touch, kind));
-        if let (Some(v), Some(l)) = (&mut s.story, line) {
-            v.push(l);
+        if let Some(l) = line {
+            s.tells(l);
         }
         s.known(cell).hold = hold;
     }
@@ -345,6 +400,16 @@ impl State {
             "at operation {at}: expected {expected}, got {}",
             told()
         ));
+    }
+    /// A line of the story, if this run is told: none for what goes on for long without a move.
+    fn tells(&mut self, line: report::Line) {
+        if self.quiet.is_long(now()) {
+            return;
+        }
+        if let Some(v) = &mut self.story {
+            self.who.tells(&line);
+            v.push(line);
+        }
     }
     /// The program's own code comes to an operation in that process. What the process does from here on is counted anew: how long the program is, and
     /// what was done to compile it, makes no difference.
@@ -558,9 +623,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
         if s.story.is_some() {
             let touch = what.touch(cx);
             let line = report::line(cx, pc, &what, path, op, touch);
-            if let Some(v) = &mut s.story {
-                v.push(line);
-            }
+            s.tells(line);
         }
         let touch = what.touch(cx);
         s.does(cell, path, op, touch);
@@ -576,9 +639,9 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     let (path, program, shown) = (k.path, k.program, k.shown);
     // What a program's own code has not yet run in is no program's in the account, whatever comes of it later.
     let account = s.profile.is_some() || s.story.is_some() || tape::is_on();
-    let told = s.sampler.is_some() || account;
+    let looks = s.sampler.is_some() || account;
     let (mut own, mut code) = (false, false);
-    if told || s.programs.contains(&path) {
+    if looks || s.programs.contains(&path) {
         (own, code) = report::is_own(cx, pc, program);
     }
     if code {
@@ -607,7 +670,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
         });
     }
     let mut lasts = false;
-    if told {
+    if looks {
         let k = s.known(cell);
         k.program |= code;
         k.shown |= code;
@@ -647,11 +710,15 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
             });
         }
     }
-    if s.story.is_some() && !s.quiet.is_long(now()) {
+    let mut told = false;
+    if s.story.is_some() {
         let line = report::line(cx, pc, &what, path, op, touch);
-        if let Some(v) = &mut s.story {
-            v.push(line);
+        if ops::makes(touch.native) {
+            let role = report::role(cx, touch.native);
+            s.who.makes(cx.process().pid().pid_data(), role, &line);
         }
+        told = !s.quiet.is_long(now());
+        s.tells(line);
     }
     drop(s);
     let kind = kind_at(path, op);
@@ -659,7 +726,7 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     let hold = match kind {
         Some(kind) => {
             if let Some(v) = &mut s.story
-                && let Some(l) = v.last_mut()
+                && let Some(l) = v.last_mut().filter(|_| told)
             {
                 l.stopped = Some(kind);
             }
@@ -1045,6 +1112,11 @@ fn steps() -> String {
             ),
         },
     }
+}
+
+/// Who the processes of this run are, as lines, if it was told.
+fn who() -> String {
+    state().who.lines()
 }
 
 /// The operations of this run as text, if they were told.

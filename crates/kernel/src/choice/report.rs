@@ -28,6 +28,100 @@ pub struct Line {
     pub place: Option<String>,
     /// The process stops before it.
     pub stopped: Option<Kind>,
+    /// Microseconds of virtual time; and whether it happens to the process, which does nothing.
+    pub at: i64,
+    pub happens: bool,
+    /// What the process is registered as.
+    pub name: Option<String>,
+}
+
+/// What happens to a process.
+fn happens(path: u64, pid: u32, call: String) -> Line {
+    Line {
+        path,
+        op: 0,
+        touch: Touch::end(pid),
+        pid: short(Term::pid(pid)),
+        call,
+        place: None,
+        stopped: None,
+        at: super::now() / 1000,
+        happens: true,
+        name: None,
+    }
+}
+
+/// The line for the end of a process, who is told of which now.
+pub(super) fn ends(path: u64, pid: u32, reason: Term) -> Line {
+    let mut text = format!("ends: {}", short(reason));
+    let ext = table().find(Term::pid(pid));
+    // SAFETY: the only thread; the process is whole until all were told.
+    let ext = ext.and_then(|p| unsafe { (*p).ext() });
+    let (mut down, mut linked) = (Vec::new(), Vec::new());
+    if let Some(e) = ext {
+        down.extend(e.watchers.iter().map(|(_, w)| short(w.by())));
+        linked.extend(e.links.iter().map(|(l, _)| short(l.term())));
+    }
+    for (whom, what) in [(linked, "an exit signal"), (down, "a 'DOWN'")] {
+        if !whom.is_empty() {
+            let _ = write!(text, "; {what} for {}", whom.join(", "));
+        }
+    }
+    happens(path, pid, text)
+}
+
+/// The line for a timer that sends something to a process.
+pub(super) fn timer_sends(path: u64, to: Term, message: Term) -> Line {
+    happens(
+        path,
+        to.pid_data(),
+        format!("gets {} from a timer", short(message)),
+    )
+}
+
+/// The line for a receive in which nothing has come in time.
+pub(super) fn time_is_over(cx: &mut Cx, pc: *const u64, path: u64) -> Line {
+    let mut l = happens(
+        path,
+        cx.process().pid().pid_data(),
+        "receive ... after: nothing has come in time".into(),
+    );
+    l.place = place(cx, pc);
+    l
+}
+
+/// What a process is that the native of that row makes, which is about to be called.
+pub(super) fn role(cx: &Cx, native: u16) -> Option<String> {
+    let name = |m: Term| atom::name(m).trim_start_matches("Elixir.").to_owned();
+    let fun = |t: Term| {
+        let module = module_of(t)?;
+        Some(format!("a fun of {}", name(module)))
+    };
+    let (_, f, arity) = super::ops::row(native)?;
+    if !f.starts_with("spawn") {
+        return None;
+    }
+    if arity < 3 {
+        return fun(cx.x[0]);
+    }
+    let (mut m, mut f, mut args) = (cx.x[0], cx.x[1], elements(cx.x[2]));
+    if m.is_atom() && atom::name(m) == "proc_lib" {
+        match args[..] {
+            [_, _, g] => return fun(g),
+            [_, _, n, g, a] => (m, f, args) = (n, g, elements(a)),
+            _ => {}
+        }
+    }
+    if !m.is_atom() || !f.is_atom() {
+        return None;
+    }
+    match (atom::name(m), &args[..]) {
+        ("erlang", [g, ..]) => fun(*g),
+        ("gen", [kind, .., module, _, _]) if kind.is_atom() && module.is_atom() => {
+            Some(format!("{} {}", atom::name(*kind), name(*module)))
+        }
+        _ => Some(format!("{}:{}", name(m), atom::name(f))),
+    }
 }
 
 /// Entries of the stack that are looked through for the program's own code.
@@ -184,12 +278,16 @@ fn elements(mut list: Term) -> Vec<Term> {
     v
 }
 
-fn is_own_fun(t: Term) -> bool {
-    let module = t.as_fun().and_then(|f| match f.local() {
+fn module_of(t: Term) -> Option<Term> {
+    let f = t.as_fun()?;
+    match f.local() {
         Some(e) => Some(e.module),
         None => f.export().map(|e| e.module),
-    });
-    module.is_some_and(|m| whose(m) == Whose::Own)
+    }
+}
+
+fn is_own_fun(t: Term) -> bool {
+    module_of(t).is_some_and(|m| whose(m) == Whose::Own)
 }
 
 /// The same, of a process that begins with that function and these arguments.
@@ -279,7 +377,24 @@ pub(super) fn line(
         let args: Vec<String> = (0..n).map(|i| short(cx.x[i])).collect();
         let _ = write!(call, "{m}:{f}({})", args.join(", "));
     }
-    let place = own_place(cx, pc).map(|p| {
+    let name = cx.process().ext().map(|e| e.name).filter(|n| n.is_atom());
+    Line {
+        path,
+        op,
+        touch,
+        pid: short(Term::pid(cx.process().pid().pid_data())),
+        call,
+        place: place(cx, pc),
+        stopped: None,
+        at: super::now() / 1000,
+        happens: false,
+        name: name.map(|n| atom::name(n).trim_start_matches("Elixir.").to_owned()),
+    }
+}
+
+/// `file:line`, and the function, of the program's own code on the stack.
+fn place(cx: &Cx, pc: *const u64) -> Option<String> {
+    own_place(cx, pc).map(|p| {
         let function = format!(
             "{}:{}/{}",
             atom::name(p.module).trim_start_matches("Elixir."),
@@ -290,16 +405,7 @@ pub(super) fn line(
             Some((file, line)) => format!("{file}:{line}  {function}"),
             None => function,
         }
-    });
-    Line {
-        path,
-        op,
-        touch,
-        pid: short(Term::pid(cx.process().pid().pid_data())),
-        call,
-        place,
-        stopped: None,
-    }
+    })
 }
 
 /// The line for a process that has become ready and is held.
@@ -314,6 +420,9 @@ pub(super) fn wake(cell: u32, path: u64, op: u32, touch: Touch, kind: Kind) -> L
         call: "it goes on with what has come".into(),
         place: None,
         stopped: Some(kind),
+        at: super::now() / 1000,
+        happens: false,
+        name: None,
     }
 }
 

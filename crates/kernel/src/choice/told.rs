@@ -5,9 +5,10 @@ use super::given::{Given, steps_of};
 use super::outside::Account;
 use super::plan::Schedule;
 use super::record::{self, Recording};
+use super::who::{self, introduced};
 use super::{Deviation, Kind, Run, Stuck, folder, report, wrote};
 use crate::os::tape;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -24,7 +25,7 @@ pub(super) fn lines(all: &[report::Line]) -> String {
         };
         let _ = writeln!(
             text,
-            "{}\t{}\t{} {} {}\t{}\t{}\t{}\t{stopped}",
+            "{}\t{}\t{} {} {}\t{}\t{}\t{}\t{stopped}\t{}\t{}",
             l.path,
             l.op,
             l.touch.object,
@@ -33,6 +34,8 @@ pub(super) fn lines(all: &[report::Line]) -> String {
             l.pid,
             l.call.replace(['\t', '\n'], " "),
             l.place.as_deref().unwrap_or("").replace(['\t', '\n'], " "),
+            l.at,
+            if l.happens { "happens" } else { "" },
         );
     }
     text
@@ -85,12 +88,25 @@ fn relevant(story: &str) -> Vec<Vec<&str>> {
         .map(|l| l.split('\t').collect::<Vec<_>>())
         .filter(|f| f.len() >= 7)
         .collect();
+    // What happens to a process is told as what it does itself, if the program's code runs in it.
+    let theirs: HashSet<&str> = all
+        .iter()
+        .filter(|f| !f[5].is_empty())
+        .map(|f| f[0])
+        .collect();
+    let is_own = |f: &[&str]| {
+        let happens = f.get(8).is_some_and(|h| !h.is_empty());
+        !f[5].is_empty() || (happens && theirs.contains(f[0]))
+    };
     let object = |f: &[&str]| f[2].split(' ').next().unwrap_or("0").to_owned();
     let stopped: Vec<usize> = (0..all.len()).filter(|&i| !all[i][6].is_empty()).collect();
     let Some(&first) = stopped.first() else {
         // The base has failed: what the program did last tells more than what its runner did behind it.
-        let told = all.into_iter().filter(|f| !f[5].is_empty());
-        let mut last: Vec<Vec<&str>> = told.rev().take(30).collect();
+        // Of what it did again and again only the last time.
+        let mut seen = HashSet::new();
+        let own = all.iter().rev().filter(|f| is_own(f));
+        let told = own.filter(|f| seen.insert((f[3], f[4], f[5])));
+        let mut last: Vec<Vec<&str>> = told.take(30).cloned().collect();
         last.reverse();
         return last;
     };
@@ -103,8 +119,9 @@ fn relevant(story: &str) -> Vec<Vec<&str>> {
     let from = first.saturating_sub(12);
     let mut v: Vec<Vec<&str>> = Vec::new();
     for f in all.iter().skip(from) {
-        let shared = wanted.contains(&object(f));
-        let own = !f[5].is_empty();
+        let happens = f.get(8).is_some_and(|h| !h.is_empty());
+        let shared = wanted.contains(&object(f)) && (!happens || is_own(f));
+        let own = is_own(f);
         if !f[6].is_empty() || shared || (own && (paths.contains(f[0]) || v.len() < 40)) {
             v.push(f.clone());
         }
@@ -303,7 +320,21 @@ impl Failure {
         for d in &failed.schedule {
             let _ = writeln!(file, "deviation {}", deviation_text(d));
         }
-        for l in relevant(&self.story) {
+        let story = relevant(&self.story);
+        let pids: HashSet<&str> = story.iter().map(|l| l[3]).collect();
+        let of_story = |l: &&str| {
+            l.split_once('\t')
+                .is_some_and(|(k, _)| pids.contains(&k[4..]))
+        };
+        for l in self
+            .story
+            .lines()
+            .filter(|l| l.starts_with("who "))
+            .filter(of_story)
+        {
+            let _ = writeln!(file, "{l}");
+        }
+        for l in &story {
             let _ = writeln!(file, "line {}", l.join("\t"));
         }
         if let Some(wrote) = wrote::text(&self.output) {
@@ -378,7 +409,9 @@ impl Failure {
             );
         }
         text.push('\n');
-        text.push_str(&told(&relevant(&self.story)));
+        let story = relevant(&self.story);
+        text.push_str(&introduced(&story, &who::of(self.story.lines())));
+        text.push_str(&told(&story));
         let late = failed.margin.iter().find_map(|d| match d.kind {
             Kind::Stall(ns) => Some(ns),
             _ => None,
@@ -400,10 +433,14 @@ impl Failure {
     }
 }
 
+/// Microseconds of virtual time that are told between two operations.
+const PASSES: i64 = 900;
+
 /// The story of a schedule as text: lines of fields that are separated by tabs, as [`lines`] gives them.
 pub fn told<S: AsRef<str>>(all: &[Vec<S>]) -> String {
     let mut text = String::new();
     let mut last = String::new();
+    let mut before: Option<i64> = None;
     for f in all {
         let get = |i: usize| f.get(i).map_or("", |s| s.as_ref());
         let (pid, call, place, stop) = (get(3), get(4), get(5), get(6).trim());
@@ -439,8 +476,18 @@ pub fn told<S: AsRef<str>>(all: &[Vec<S>]) -> String {
             last.clear();
             continue;
         }
+        // Virtual time that passes by itself is not told.
+        let at = get(7).parse::<i64>().ok();
+        if let (Some(at), Some(before)) = (at, before)
+            && at - before >= PASSES
+        {
+            let ms = (at - before) as f64 / 1000.0;
+            let _ = writeln!(text, "  {:.<12} {ms:.1} ms later", "");
+        }
+        before = at.or(before);
         let shown = if pid == last { "" } else { pid };
-        let _ = writeln!(text, "  {shown:<12} {call:<60}  {place}");
+        let line = format!("  {shown:<12} {call:<60}  {place}");
+        let _ = writeln!(text, "{}", line.trim_end());
         last = pid.to_owned();
     }
     text
@@ -455,6 +502,8 @@ pub struct Recorded {
     /// Its run began in that folder as new.
     pub folder: Option<PathBuf>,
     pub story: Vec<Vec<String>>,
+    /// What is known of its processes.
+    pub who: HashMap<String, String>,
 }
 
 /// The first line of a file of a schedule.
@@ -510,6 +559,7 @@ pub fn read(text: &str) -> Option<Recorded> {
         command: Vec::new(),
         folder: None,
         story: Vec::new(),
+        who: HashMap::new(),
     };
     for l in lines {
         let (key, rest) = l.split_once(' ').unwrap_or((l, ""));
@@ -524,6 +574,10 @@ pub fn read(text: &str) -> Option<Recorded> {
             "argument" => r.command.push(from_json(rest)?),
             "deviation" => r.replay.schedule.push(deviation(rest)?),
             "line" => r.story.push(rest.split('\t').map(str::to_owned).collect()),
+            "who" => {
+                let (pid, text) = rest.split_once('\t')?;
+                r.who.insert(pid.to_owned(), text.to_owned());
+            }
             "variable" => r.replay.variables.push(record::variable(rest)?),
             "wrote" => r.replay.wrote = wrote::of(rest)?,
             "paths" => paths = rest,

@@ -66,7 +66,7 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     }
     outside().process_ends(cx);
     if crate::os::single::on() {
-        crate::os::single::process_ends(me.pid_data());
+        crate::os::single::process_ends(me.pid_data(), reason);
     }
     // Everybody who hears of it gets the same large reason. The heap is only freed after this.
     let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);

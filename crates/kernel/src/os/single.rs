@@ -1,6 +1,7 @@
 //! The mode in which one thread does everything (see `choice`), as those below it know it: whether it is on, virtual time, and what is
 //! awaited from outside.
 
+use purlin_term::Term;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
@@ -28,15 +29,24 @@ pub static ASKED: AtomicBool = AtomicBool::new(false);
 /// Is told of the end of the emulator with its exit status.
 static ENDED: OnceLock<fn(i32)> = OnceLock::new();
 
-/// Is told of the end of a process, before others are, with the data of its pid.
-static PROCESS_ENDS: OnceLock<fn(u32)> = OnceLock::new();
+/// Is told of the end of a process, before others are, with the data of its pid and the reason.
+static PROCESS_ENDS: OnceLock<fn(u32, Term)> = OnceLock::new();
+
+/// Is told of a timer that sends a message: to whom, and what.
+static TIMER_SENDS: OnceLock<fn(Term, Term)> = OnceLock::new();
 
 /// Puts the mode on. `started`: the wall clock at the start, in nanoseconds since 1970. `ended` is called last of all as the emulator
-/// ends, with its exit status; `process_ends` as a process does.
-pub(crate) fn begin(started: i64, ended: fn(i32), process_ends: fn(u32)) {
+/// ends, with its exit status; `process_ends` as a process does, and `timer_sends` as a timer sends a message.
+pub(crate) fn begin(
+    started: i64,
+    ended: fn(i32),
+    process_ends: fn(u32, Term),
+    timer_sends: fn(Term, Term),
+) {
     STARTED.store(started, Ordering::Relaxed);
     let _ = ENDED.set(ended);
     let _ = PROCESS_ENDS.set(process_ends);
+    let _ = TIMER_SENDS.set(timer_sends);
     ON.store(true, Ordering::Relaxed);
 }
 
@@ -63,9 +73,16 @@ pub(crate) fn jump(ns: i64) {
 }
 
 /// A process ends, whose pid has that data. Others have not been told.
-pub(crate) fn process_ends(pid_data: u32) {
+pub(crate) fn process_ends(pid_data: u32, reason: Term) {
     if let Some(f) = PROCESS_ENDS.get() {
-        f(pid_data);
+        f(pid_data, reason);
+    }
+}
+
+/// A timer sends that to a process.
+pub(crate) fn timer_sends(to: Term, message: Term) {
+    if let Some(f) = TIMER_SENDS.get() {
+        f(to, message);
     }
 }
 

@@ -318,6 +318,11 @@ pub(super) fn run_due(now: u64) -> u64 {
         next = next.min(s.next.tick());
     }
     due.sort_unstable_by_key(|d| d.0);
+    if crate::os::single::on() {
+        for (_, f) in &due {
+            crate::os::single::timer_sends(f.to, f.message.term());
+        }
+    }
     due.iter().for_each(|d| deliver(&d.1));
     next
 }

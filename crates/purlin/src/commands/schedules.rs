@@ -361,6 +361,7 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
             "s"
         }
     );
+    text.push_str(&purlin_runtime::schedules::introduced(&r.story, &r.who));
     text.push_str(&purlin_runtime::schedules::told(&r.story));
     let recorded = r.replay.outside.map_or(Vec::new(), |o| o.told());
     if !recorded.is_empty() {
@@ -377,11 +378,15 @@ fn json(r: &Recorded) -> String {
         let get = |i: usize| f.get(i).map_or("", String::as_str).trim();
         let (place, function) = get(5).split_once("  ").unwrap_or(("", get(5)));
         format!(
-            "{{\"pid\":{},\"call\":{},\"place\":{},\"function\":{},\"deviation\":{}}}",
+            "{{\"pid\":{},\"call\":{},\"place\":{},\"function\":{},\"microseconds\":{},\"happens\":{},\"deviation\":{}}}",
             text(get(3)),
             text(get(4)),
             text(place),
             text(function),
+            get(7)
+                .parse::<i64>()
+                .map_or("null".into(), |n| n.to_string()),
+            !get(8).is_empty(),
             match get(6) {
                 "" => "null".into(),
                 kind => text(kind),

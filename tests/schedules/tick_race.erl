@@ -1,0 +1,26 @@
+-module(tick_race).
+-export([main/0]).
+
+%% The count is asked for after a timer's time and a little more, which is taken to be enough.
+main() ->
+    Me = self(),
+    Pid = spawn_link(fun() ->
+        register(counter, self()),
+        Me ! ready,
+        erlang:send_after(10, self(), tick),
+        counter(0)
+    end),
+    receive ready -> ok end,
+    receive after 30 -> ok end,
+    Pid ! {get, Me},
+    N = receive {count, C} -> C end,
+    process_flag(trap_exit, true),
+    Pid ! stop,
+    receive {'EXIT', Pid, normal} -> halt(1 - N) end.
+
+counter(N) ->
+    receive
+        tick -> counter(N + 1);
+        {get, To} -> To ! {count, N}, counter(N);
+        stop -> ok
+    end.
