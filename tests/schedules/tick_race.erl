@@ -6,6 +6,8 @@ main() ->
     Me = self(),
     Pid = spawn_link(fun() ->
         register(counter, self()),
+        erlang:send_after(1, self(), go),
+        receive go -> ok end,
         Me ! ready,
         erlang:send_after(10, self(), tick),
         counter(0)

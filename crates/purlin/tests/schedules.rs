@@ -832,7 +832,7 @@ fn a_story_tells_of_ends_and_timers() {
         "{t}"
     );
     let t = told("tick_race.erl");
-    assert!(t.contains("gets tick from a timer"), "{t}");
+    assert!(t.contains("gets go from a timer"), "{t}");
     assert!(
         t.contains("ends: normal; an exit signal for <0.9.0>"),
         "{t}"

@@ -403,7 +403,7 @@ impl State {
     }
     /// A line of the story, if this run is told: none for what goes on for long without a move.
     fn tells(&mut self, line: report::Line) {
-        if self.quiet.is_long(now()) {
+        if self.quiet.is_long(now()) || (line.happens && !self.who.is_own(&line.pid)) {
             return;
         }
         if let Some(v) = &mut self.story {

@@ -88,16 +88,8 @@ fn relevant(story: &str) -> Vec<Vec<&str>> {
         .map(|l| l.split('\t').collect::<Vec<_>>())
         .filter(|f| f.len() >= 7)
         .collect();
-    // What happens to a process is told as what it does itself, if the program's code runs in it.
-    let theirs: HashSet<&str> = all
-        .iter()
-        .filter(|f| !f[5].is_empty())
-        .map(|f| f[0])
-        .collect();
-    let is_own = |f: &[&str]| {
-        let happens = f.get(8).is_some_and(|h| !h.is_empty());
-        !f[5].is_empty() || (happens && theirs.contains(f[0]))
-    };
+    // What happens to a process of the program is told as what it does itself.
+    let is_own = |f: &[&str]| !f[5].is_empty() || f.get(8).is_some_and(|h| !h.is_empty());
     let object = |f: &[&str]| f[2].split(' ').next().unwrap_or("0").to_owned();
     let stopped: Vec<usize> = (0..all.len()).filter(|&i| !all[i][6].is_empty()).collect();
     let Some(&first) = stopped.first() else {
@@ -119,8 +111,7 @@ fn relevant(story: &str) -> Vec<Vec<&str>> {
     let from = first.saturating_sub(12);
     let mut v: Vec<Vec<&str>> = Vec::new();
     for f in all.iter().skip(from) {
-        let happens = f.get(8).is_some_and(|h| !h.is_empty());
-        let shared = wanted.contains(&object(f)) && (!happens || is_own(f));
+        let shared = wanted.contains(&object(f));
         let own = is_own(f);
         if !f[6].is_empty() || shared || (own && (paths.contains(f[0]) || v.len() < 40)) {
             v.push(f.clone());

@@ -41,20 +41,24 @@ impl Who {
         };
         self.all.insert(id, one);
     }
+    /// The process of that pid.
+    fn id(&mut self, pid: &str) -> Option<u32> {
+        if let Some(id) = self.pids.get(pid) {
+            return Some(*id);
+        }
+        let mut all = self.all.keys();
+        let id = *all.find(|id| super::report::pid(**id) == pid)?;
+        self.pids.insert(pid.to_owned(), id);
+        Some(id)
+    }
+    /// Whether the program's own code has made that process, or has run in it.
+    pub fn is_own(&mut self, pid: &str) -> bool {
+        let one = self.id(pid).and_then(|id| self.all.get(&id));
+        one.is_some_and(|o| o.place.is_some() || o.runs.is_some())
+    }
     /// That is told.
     pub fn tells(&mut self, line: &Line) {
-        let id = match self.pids.get(&line.pid) {
-            Some(id) => *id,
-            None => {
-                let found = self
-                    .all
-                    .keys()
-                    .find(|id| super::report::pid(**id) == line.pid);
-                let Some(id) = found.copied() else { return };
-                self.pids.insert(line.pid.clone(), id);
-                id
-            }
-        };
+        let Some(id) = self.id(&line.pid) else { return };
         let Some(one) = self.all.get_mut(&id) else {
             return;
         };
