@@ -503,7 +503,7 @@ const HEAD: &str = "purlin schedule 3";
 const OLD_HEAD: &str = "purlin schedule 2";
 
 /// A sum of a text: a file that was cut off or changed is told from one that is whole.
-pub(super) fn sum(text: &str) -> u64 {
+fn sum(text: &str) -> u64 {
     tape::sum(text.as_bytes())
 }
 

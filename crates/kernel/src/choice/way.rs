@@ -1,7 +1,7 @@
 //! What has failed in a run, by what it has written: two schedules fail in the same way where the same tests fail at the same places.
 //! Pure: knows text only.
 
-use super::told::sum;
+use crate::os::tape;
 use std::collections::BTreeSet;
 
 /// Words that begin with these tell of an error.
@@ -21,7 +21,10 @@ const ERRORS: &[&str] = &[
 /// What has failed, each as a number, in a run that ended with `status`: tests that a runner tells of; else errors, or all that
 /// the run has written. Numbers but for those of lines, and the order of lines, do not count.
 pub(super) fn ways(status: i32, stuck: bool, output: &str) -> BTreeSet<u64> {
-    let tests: BTreeSet<u64> = blocks(output).iter().map(|b| sum(b)).collect();
+    let tests: BTreeSet<u64> = blocks(output)
+        .iter()
+        .map(|b| tape::sum(b.as_bytes()))
+        .collect();
     if !tests.is_empty() && !stuck && status > 0 {
         return tests;
     }
@@ -31,7 +34,9 @@ pub(super) fn ways(status: i32, stuck: bool, output: &str) -> BTreeSet<u64> {
         true => lines.into_iter().collect(),
         false => errors.into_iter().map(plain).collect(),
     };
-    BTreeSet::from([sum(&format!("{status} {stuck}\n{}", all.join("\n")))])
+    BTreeSet::from([tape::sum(
+        format!("{status} {stuck}\n{}", all.join("\n")).as_bytes(),
+    )])
 }
 
 /// Lines that tell of an error, and those behind each up to an empty one.

@@ -1,14 +1,16 @@
 //! What a run has written, kept as a sum of each line: a replay writes all of it again, in that order. It may write more, since somebody has
 //! added output to look. Pure: knows text only.
 
-use super::told::sum;
+use crate::os::tape;
 use std::fmt::Write;
 
 /// Lines that are kept.
 const MOST: usize = 10_000;
 
 fn sums(output: &str) -> impl Iterator<Item = u32> {
-    output.lines().map(|l| sum(&plain(l)) as u32)
+    output
+        .lines()
+        .map(|l| tape::sum(plain(l).as_bytes()) as u32)
 }
 
 /// Lines of runners of tests, whose numbers follow from the clock: how long the suite takes to compile.
