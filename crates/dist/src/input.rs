@@ -84,7 +84,7 @@ impl Input {
     }
     /// Those messages take so much more. False: that is too much.
     fn add(&mut self, bytes: usize) -> bool {
-        self.waiting.add(bytes, most_waiting())
+        self.waiting.add_if_it_fits(bytes, most_waiting())
     }
     /// A fragment begins that is part `at`, counted from the end, of that message, for which room is made.
     fn next_of(&mut self, sequence: u64, at: u64, bytes: usize) -> Result<&mut Gathered, Bad> {
@@ -416,9 +416,12 @@ pub fn holds(n: &Node, id: u32, bytes: usize) -> bool {
     if !input.is_of(n, id) {
         return true;
     }
-    let before = std::mem::replace(&mut input.held, bytes);
+    let before = std::mem::take(&mut input.held);
     input.waiting.give_back(before);
     let fits = bytes == 0 || input.add(bytes);
+    if fits {
+        input.held = bytes;
+    }
     drop(input);
     forget_lost(n, id);
     if !fits {

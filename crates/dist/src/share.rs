@@ -60,6 +60,23 @@ impl Share {
         let all = before.saturating_add(bytes);
         self.bytes <= most && (all <= most_waiting() || self.bytes < LITTLE_BYTES)
     }
+    /// The same of what isn't there yet: where it is too much nothing is taken, and others don't notice.
+    #[must_use]
+    pub fn add_if_it_fits(&mut self, bytes: usize, most: usize) -> bool {
+        let own = self.bytes.saturating_add(bytes);
+        let taken = self
+            .account
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |before| {
+                let all = before.saturating_add(bytes);
+                let fits = own <= most && (all <= most_waiting() || own < LITTLE_BYTES);
+                fits.then_some(all)
+            });
+        if taken.is_ok() {
+            self.bytes = own;
+        }
+        taken.is_ok()
+    }
     /// Gives so many back.
     pub fn give_back(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes);
@@ -96,6 +113,12 @@ mod tests {
         // Whoever has little goes on.
         assert!(c.add(LITTLE_BYTES - 1, most));
         assert!(!c.add(1, most));
+        // Nor is what somebody else asks for, and doesn't get, in anybody's way.
+        let all = account.0.load(Ordering::Relaxed);
+        assert!(!share(account).add_if_it_fits(LITTLE_BYTES, most));
+        assert!(!share(account).add_if_it_fits(usize::MAX, usize::MAX));
+        assert!(share(account).add_if_it_fits(LITTLE_BYTES - 1, most));
+        assert_eq!(account.0.load(Ordering::Relaxed), all);
         drop(a);
         assert!(c.add(1, most));
         b.give_back(usize::MAX);
