@@ -41,6 +41,8 @@ enum Pattern<'a> {
     /// Several, as [`Pattern::Plain`]: an automaton takes some microseconds to make.
     Few(Few<'a>),
     Many(AhoCorasick),
+    /// Several, of which some are long: an automaton may take time as the square of the length of one that is like itself.
+    Long(Vec<memmem::Finder<'a>>),
 }
 
 /// A few short words.
@@ -49,6 +51,11 @@ struct Few<'a> {
     /// The bytes that they begin with, each once.
     first: Vec<u8>,
 }
+
+/// Bytes of a word from which several are not made an automaton, and words up to which they are not; of more one has to be eight times as
+/// long.
+const LONG_BYTES: usize = 256;
+const MOST_LONG: usize = 64;
 
 /// Words, bytes of each, and bytes to be searched, up to which several words are [`Few`].
 const FEW_WORDS: usize = 8;
@@ -107,10 +114,12 @@ impl<'a> Pattern<'a> {
                 first: f.first,
             }),
             Pattern::Many(a) => Pattern::Many(a),
+            Pattern::Long(v) => Pattern::Long(v.into_iter().map(|f| f.into_owned()).collect()),
         }
     }
-    /// The first match in `hay` at or behind `from`: its start and length.
-    fn find(&self, hay: &[u8], from: usize) -> Option<(usize, usize)> {
+    /// The first match in `hay` at or behind `from`: its start and length. `next` is for the search alone, whose matches come one after
+    /// the other: where each of the long words comes next.
+    fn find(&self, hay: &[u8], from: usize, next: &mut Vec<usize>) -> Option<(usize, usize)> {
         match self {
             Pattern::One(f) => f
                 .find(hay.get(from..)?)
@@ -120,6 +129,19 @@ impl<'a> Pattern<'a> {
             Pattern::Many(a) => a
                 .find(aho_corasick::Input::new(hay).range(from..))
                 .map(|m| (m.start(), m.end() - m.start())),
+            Pattern::Long(v) => {
+                next.resize(v.len(), 0);
+                for (f, at) in v.iter().zip(next.iter_mut()) {
+                    if *at < from || from == 0 {
+                        let rest = hay.get(from..).unwrap_or_default();
+                        *at = f.find(rest).map_or(usize::MAX, |i| from + i);
+                    }
+                }
+                let all = v.iter().zip(next.iter());
+                let first = all.map(|(f, &at)| (at, f.needle().len()));
+                let first = first.filter(|m| m.0 != usize::MAX);
+                first.min_by_key(|&(at, n)| (at, std::cmp::Reverse(n)))
+            }
         }
     }
     /// Bytes of the longest word.
@@ -129,12 +151,13 @@ impl<'a> Pattern<'a> {
             Pattern::Plain(w) => w.len(),
             Pattern::Few(f) => f.words.iter().map(|w| w.len()).max().unwrap_or(0),
             Pattern::Many(a) => a.max_pattern_len(),
+            Pattern::Long(v) => v.iter().map(|f| f.needle().len()).max().unwrap_or(0),
         }
     }
     fn tag(&self) -> Term {
         match self {
             Pattern::One(_) | Pattern::Plain(_) => bm(),
-            Pattern::Few(_) | Pattern::Many(_) => ac(),
+            Pattern::Few(_) | Pattern::Many(_) | Pattern::Long(_) => ac(),
         }
     }
 }
@@ -157,6 +180,21 @@ fn pattern<'a>(t: Term, hay: usize) -> Option<Pattern<'a>> {
             && words.iter().all(|w| w.len() <= FEW_BYTES) =>
         {
             Some(Pattern::Few(Few::new(words)))
+        }
+        n if words.iter().any(|w| {
+            w.len()
+                > if n <= MOST_LONG {
+                    LONG_BYTES
+                } else {
+                    8 * LONG_BYTES
+                }
+        }) =>
+        {
+            let finder = |w| match w {
+                Cow::Borrowed(w) => memmem::Finder::new(w),
+                Cow::Owned(w) => memmem::Finder::new(&w).into_owned(),
+            };
+            Some(Pattern::Long(words.into_iter().map(finder).collect()))
         }
         _ => AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
@@ -246,7 +284,8 @@ fn search(
         let hay = &s[..end];
         let mut v = Vec::new();
         let mut from = o.scope.0;
-        while let Some((at, n)) = p.find(hay, from) {
+        let mut next = Vec::new();
+        while let Some((at, n)) = p.find(hay, from, &mut next) {
             v.push((at, n));
             from = at + n;
             if !all {

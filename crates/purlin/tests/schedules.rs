@@ -163,6 +163,11 @@ fn an_answer_that_comes_too_late() {
 }
 
 #[test]
+fn a_process_of_library_code_that_the_base_does_not_make() {
+    found("library_race", "is late by");
+}
+
+#[test]
 fn a_monitor_after_the_end() {
     found("gone_race", "gone_race.erl:");
     none("gone_right");

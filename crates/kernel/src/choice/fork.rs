@@ -847,7 +847,9 @@ fn confirmed(
     let schedule = as_it_was.failed.schedule.clone();
     let c = cut(plan, schedule, g, &same, &as_it_was.order)?;
     if c.schedule == as_it_was.failed.schedule {
-        return Some(Some(as_it_was));
+        let mut failure = as_it_was;
+        failure.failed.margin = c.margin;
+        return Some(Some(failure));
     }
     let failed = Failed {
         schedule: c.schedule,

@@ -130,6 +130,10 @@ pub(super) enum Steps {
 }
 
 impl Steps {
+    /// Whether the run is held against another.
+    pub(super) fn are_held(&self) -> bool {
+        matches!(self, Steps::Held { .. })
+    }
     /// The run does that. Some: it was to do something else here, or to have ended.
     pub(super) fn does(&mut self, step: Step) -> Option<(usize, Option<Step>)> {
         match self {

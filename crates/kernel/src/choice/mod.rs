@@ -639,7 +639,8 @@ pub fn asks(cx: &mut Cx, pc: *const u64, what: ops::What) -> bool {
     let (path, program, shown) = (k.path, k.program, k.shown);
     // What a program's own code has not yet run in is no program's in the account, whatever comes of it later.
     let account = s.profile.is_some() || s.story.is_some() || tape::is_on();
-    let looks = s.sampler.is_some() || account;
+    // A run that is held against another looks where that one, which was told, has looked.
+    let looks = s.sampler.is_some() || account || s.steps.are_held();
     let (mut own, mut code) = (false, false);
     if looks || s.programs.contains(&path) {
         (own, code) = report::is_own(cx, pc, program);

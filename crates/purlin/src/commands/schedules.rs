@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::fs::File;
+use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -315,14 +316,23 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     start(context, request, &words, recorded.folder)
 }
 
+/// Bytes of a file of a schedule, at most.
+const MOST_BYTES: u64 = 256 << 20;
+
 fn read(file: &OsStr) -> Result<Recorded, Failure> {
     let name = file.to_string_lossy();
-    let bytes = std::fs::read(file).map_err(|e| {
-        Failure::new(
-            NO_INPUT,
-            format!("purlin: cannot read {name}: {}", reason(&e)),
-        )
-    })?;
+    let mut bytes = Vec::new();
+    File::open(file)
+        .and_then(|f| f.take(MOST_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(|e| {
+            Failure::new(
+                NO_INPUT,
+                format!("purlin: cannot read {name}: {}", reason(&e)),
+            )
+        })?;
+    if bytes.len() as u64 > MOST_BYTES {
+        bytes.clear();
+    }
     let text = String::from_utf8_lossy(&bytes);
     purlin_runtime::schedules::read(&text).ok_or_else(|| {
         Failure::new(
@@ -367,7 +377,15 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
     if !recorded.is_empty() {
         let _ = writeln!(text, "\nRecorded: {}.", recorded.join(", "));
     }
-    print(&text)
+    // The file may be somebody else's: it tells the terminal nothing.
+    let plain = |c: char| {
+        if c.is_control() && c != '\n' {
+            '\u{FFFD}'
+        } else {
+            c
+        }
+    };
+    print(&text.chars().map(plain).collect::<String>())
 }
 
 /// The story of a file as JSON.

@@ -9,6 +9,7 @@ main(_) ->
     io:format("~p~n", [[matches(Limit) || Limit <- [default, 10, 60, 500]]]),
     erts_debug:set_internal_state(binary_loop_limit, default),
     erts_debug:set_internal_state(available_internal_state, false),
+    io:format("~p~n", [long_words()]),
     io:format("~p~n", [charged()]),
     io:format("~p~n", [terms()]),
     io:format("~p~n", [erlang:phash2([merged(N) || N <- lists:seq(1, 300)])]),
@@ -29,6 +30,16 @@ match(N) ->
     Scope = [{scope, {From, byte_size(Subject) - From}}],
     [{binary:match(Subject, W), binary:match(Subject, W, Scope), binary:split(Subject, W), binary:split(Subject, W, Scope),
         binary:split(Subject, W, [trim])} || W <- [hd(Words), Words, Longer, binary:compile_pattern(Longer)]].
+
+%% Words so long that they are searched for one by one.
+long_words() ->
+    A = fun(N) -> binary:copy(<<"a">>, N) end,
+    S = iolist_to_binary([A(700), "b", A(1000), "cab", A(300), "b", text("abc", 2000), A(299), "b"]),
+    Words = [[<<(A(N))/binary, "b">>, <<"cab">>, <<"b">>, A(M), <<"zq">>] || N <- [256, 299, 300, 999], M <- [257, 301]],
+    Two = [<<(A(20000))/binary, "b">>, <<"ba">>],
+    {[erlang:phash2({binary:matches(S, W), binary:matches(S, binary:compile_pattern(W)), binary:match(S, W), binary:split(S, W, [global]),
+        binary:match(S, W, [{scope, {900, 1300}}]), binary:matches(S, W, [{scope, {0, 705}}])}) || W <- Words ++ [Two]],
+        binary:match(S, [A(5000), A(5001)]), binary:matches(S, [<<"x">> | [<<(A(300))/binary, I>> || I <- lists:seq(1, 100)]])}.
 
 %% Whether what lies behind is charged for.
 charged() ->
