@@ -1142,6 +1142,10 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
         ) => return Ok(nomatch()),
         Err(sys::PCRE2_ERROR_UTF8_ERR21..=sys::PCRE2_ERROR_UTF8_ERR1)
         | Err(sys::PCRE2_ERROR_BADUTFOFFSET) => return Err(Fail::Badarg),
+        // PCRE has another error for an offset behind the end, which stock doesn't know.
+        Err(sys::PCRE2_ERROR_BADOFFSET) if release::has(PATTERNS_OF_PCRE2) => {
+            return Err(Fail::Badarg);
+        }
         Err(_) => {
             let f = cx.error(am::INTERNAL_ERROR);
             cx.exc.error_info = true;

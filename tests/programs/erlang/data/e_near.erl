@@ -48,7 +48,7 @@ charged() ->
     {ok, Re} = re:compile("\n"),
     {ok, Utf} = re:compile("\n", [unicode]),
     M = maps:from_list([{I, I} || I <- lists:seq(1, 120000)]),
-    re:run(B, Utf, [{offset, 16}]),
+    {match, _} = re:run(B, Utf, [{offset, 16}]),
     [begin
          F(),
          {_, R0} = process_info(self(), reductions),
