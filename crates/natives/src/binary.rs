@@ -312,6 +312,15 @@ const BYTES_PER_REDUCTION: usize = 512;
 /// binary finds each of them near.
 const NEAR: usize = 1 << 16;
 
+/// Bytes of the longest word of a pattern: one that isn't compiled is not compiled for that.
+fn longest(pattern: Term) -> Result<usize, Fail> {
+    if pattern.as_tuple().is_some() {
+        return with_pattern(pattern, 0, |p| p.longest());
+    }
+    let len = |t: Term| t.as_bits().map_or(0, |b| b.bit_len.div_ceil(8));
+    Ok(pattern.list_iter().map(len).max().unwrap_or(len(pattern)))
+}
+
 /// The first match that `opts` ask for, in the native `binary:f(args…)`.
 fn first(
     cx: &mut Env,
@@ -325,7 +334,7 @@ fn first(
         let near = Options { scope, ..*o };
         if let Some(&(at, n)) = search(cx, s, p, &near, false)?.first()
             // A longer word that begins there as well may end behind.
-            && at + with_pattern(p, scope.1, |p| p.longest())? <= scope.0 + scope.1
+            && at + longest(p)? <= scope.0 + scope.1
         {
             return Ok(Some((at, n)));
         }

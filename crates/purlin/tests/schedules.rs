@@ -730,17 +730,23 @@ fn a_hang_beside_a_timer_is_told() {
     assert_eq!(o.status.code(), Some(0), "{}", text(&o));
 }
 
-/// A race with a process that the application has started is found as one with a process that the test starts.
-#[test]
-fn what_the_application_has_started_races() {
+/// A folder for a project of Elixir; None, which is said, where there is no `mix`.
+fn project(name: &str) -> Option<std::path::PathBuf> {
     if Command::new("mix").arg("--version").output().is_err() {
         println!("skipped: no mix");
-        return;
+        return None;
     }
-    let dir = std::env::temp_dir().join(format!("purlin-app-{}", std::process::id()));
+    let dir = std::env::temp_dir().join(format!("purlin-{name}-{}", std::process::id()));
     for folder in ["test", "lib"] {
         std::fs::create_dir_all(dir.join(folder)).expect("makes a folder");
     }
+    Some(dir)
+}
+
+/// A race with a process that the application has started is found as one with a process that the test starts.
+#[test]
+fn what_the_application_has_started_races() {
+    let Some(dir) = project("app") else { return };
     let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("writes");
     write(
         "mix.exs",
@@ -901,12 +907,7 @@ fn wrong_words_are_refused() {
 /// A project of Elixir: each of its tests has a search of its own, and a page.
 #[test]
 fn each_test_of_a_suite_is_searched() {
-    if Command::new("mix").arg("--version").output().is_err() {
-        println!("skipped: no mix");
-        return;
-    }
-    let dir = std::env::temp_dir().join(format!("purlin-each-{}", std::process::id()));
-    std::fs::create_dir_all(dir.join("test")).expect("makes a folder");
+    let Some(dir) = project("each") else { return };
     let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).expect("writes");
     write(
         "mix.exs",
