@@ -580,8 +580,16 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.returns.push((next, l));
         }
     }
-    /// A step of an instruction that ends with a return: where it has returned to this function's caller, that goes on compiled.
-    fn returning_step(&mut self, i: &Instruction, frame: Option<u64>) {
+    /// A step of the call of a native that ends with a return.
+    fn native_returning(&mut self, i: &Instruction, frame: Option<u64>) {
+        let arity = i.args()[if frame.is_some() { 3 } else { 2 }].n();
+        // Where exceptions lead there as well all registers are loaded.
+        let direct = !self.handlers.contains(&i.next);
+        self.returning_step(i, frame, arity, direct);
+    }
+    /// A step of an instruction that ends with a return: where it has returned to this function's caller, that goes on compiled. `direct`:
+    /// behind it only X0 is asked for.
+    fn returning_step(&mut self, i: &Instruction, frame: Option<u64>, arity: u64, direct: bool) {
         let pc = self.pc(i.at);
         let Some(&f) = self.env.steps.get(i.variant as usize) else {
             return self.leave_to(pc);
@@ -593,7 +601,6 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.lea(R10, at(E, drop));
         self.a.push(R10);
         self.a.mov_i(R10, pc);
-        let arity = i.args()[if frame.is_some() { 3 } else { 2 }].n();
         self.bif_helper(f, arity);
         self.a.pop(R11);
         self.a.pop(R10);
@@ -615,8 +622,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         if let Some(n) = next {
             self.returns.push(n);
         }
-        // Where exceptions lead there as well all registers are loaded.
-        let next = next.filter(|_| !self.handlers.contains(&i.next));
+        let next = next.filter(|_| direct);
         self.later(move |g| {
             g.a.bind(out);
             if let Some((pc, l)) = next {

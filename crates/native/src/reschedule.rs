@@ -32,7 +32,7 @@ pub struct Limit {
 /// Bytes that natives of module `binary` search, compare or copy.
 pub static BINARY: Limit = Limit::new(MANY * 64);
 /// Bytes and list cells that natives of module `unicode` convert.
-pub static UNICODE: Limit = Limit::new(MANY * 4);
+pub static UNICODE: Limit = Limit::new(MANY * 6);
 
 impl Limit {
     const fn new(default: usize) -> Limit {

@@ -65,6 +65,14 @@ fn chardata_size(t: Term, most: usize) -> Option<usize> {
     let mut stack = Vec::new();
     let mut size = 0;
     loop {
+        // Most are characters in a row.
+        while let Some((h, t)) = at.as_cons()
+            && h.is_small()
+            && size <= most
+        {
+            size += 1;
+            at = t;
+        }
         size += at.as_bits().map_or(1, |b| b.bit_len / 8);
         if size > most {
             return Some(size);
@@ -129,6 +137,7 @@ impl Sink for Vec<u8> {
             self.char(b as char);
         }
     }
+    #[inline]
     fn char(&mut self, c: char) {
         if c.is_ascii() {
             self.push(c as u8);
@@ -148,6 +157,7 @@ impl Sink for Vec<Term> {
     fn latin1(&mut self, s: &[u8]) {
         self.extend(s.iter().map(|&b| Term::small(b as i64)));
     }
+    #[inline]
     fn char(&mut self, c: char) {
         self.push(Term::small(c as i64));
     }
@@ -258,6 +268,16 @@ impl<S: Sink> Conv<'_, S> {
             steps += 1;
             if steps.is_multiple_of(LOOK_EVERY) {
                 reschedule::go_on()?;
+            }
+            // Most are characters in a row, which are the same in both encodings. A look is due after so many.
+            while let Some((h, t)) = at.as_cons()
+                && let Some(n @ 0..0x80) = h.as_small()
+                && self.left.is_empty()
+                && !(steps + 1).is_multiple_of(LOOK_EVERY)
+            {
+                self.out.char(n as u8 as char);
+                at = t;
+                steps += 1;
             }
             if let Some((h, t)) = at.as_cons() {
                 if h.is_integer() {

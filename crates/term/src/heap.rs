@@ -105,6 +105,9 @@ pub struct Heap {
     /// The size that the next collection gives the heap at least, as a place in the series of sizes; 0 for none. What it
     /// came to use before it was last made small as its process began to wait.
     pub room: u8,
+    /// The size of the block that was last made smaller for being largely empty, as a place in the series of sizes; 0 where the process
+    /// has waited since. One that has grown so large again, without waiting, needs the room now and then, and keeps it.
+    pub(crate) shrunk: u8,
 }
 
 /// The private copy of a smaller term that is sent again and again goes with the next collection, whenever that comes.
@@ -156,6 +159,7 @@ impl Heap {
             serves: false,
             promoted: 0,
             room: 0,
+            shrunk: 0,
         }
     }
     /// Collections that don't sweep the heap whole are wanted, however small it is.

@@ -72,6 +72,13 @@ pub enum Plain<'a> {
     Binary(Term, &'a [u8]),
 }
 
+/// What the elements of an I/O list come to.
+#[derive(Clone, Copy)]
+pub enum Data<'a> {
+    Byte(u8),
+    Bytes(&'a [u8]),
+}
+
 /// Where [`IoWalk::each`] has stopped.
 pub enum Stop {
     /// Where it was told to.
@@ -179,20 +186,20 @@ impl IoWalk {
     }
     /// Has `f` take everything, also bitstrings that aren't aligned.
     #[inline(always)]
-    pub fn all(&mut self, mut f: impl FnMut(&[u8])) -> Result<(), BadIoList> {
+    pub fn all(&mut self, mut f: impl FnMut(Data)) -> Result<(), BadIoList> {
         loop {
             let stop = self.each(|p| {
-                match p {
-                    Plain::Byte(b) => f(&[b]),
-                    Plain::Binary(_, s) => f(s),
-                }
+                f(match p {
+                    Plain::Byte(b) => Data::Byte(b),
+                    Plain::Binary(_, s) => Data::Bytes(s),
+                });
                 true
             })?;
             let Stop::At(t) = stop else { return Ok(()) };
             let Piece::Bits(_, b) = self.piece(t)? else {
                 continue;
             };
-            f(&b.shifted());
+            f(Data::Bytes(&b.shifted()));
         }
     }
     /// The next element: a byte, or what should be a bitstring; nil at the end.
@@ -381,16 +388,27 @@ fn put(out: &mut [u8], at: usize, s: &[u8]) -> bool {
 /// Writes the bytes of an I/O list to `out`, which has as many as [`size`] says.
 pub fn write_to(t: Term, out: &mut [u8]) -> Result<(), BadIoList> {
     let mut at = 0;
-    IoWalk::new(t).all(|s| {
-        put(out, at, s);
-        at += s.len();
+    IoWalk::new(t).all(|data| match data {
+        Data::Byte(b) => {
+            if let Some(to) = out.get_mut(at) {
+                *to = b;
+            }
+            at += 1;
+        }
+        Data::Bytes(s) => {
+            put(out, at, s);
+            at += s.len();
+        }
     })
 }
 
 /// Appends the bytes of an I/O list to `out`. `out` is as it was if this fails.
 pub fn append_to(t: Term, out: &mut Vec<u8>) -> Result<(), BadIoList> {
     let start = out.len();
-    let done = IoWalk::new(t).all(|s| append(out, s));
+    let done = IoWalk::new(t).all(|data| match data {
+        Data::Byte(b) => out.push(b),
+        Data::Bytes(s) => append(out, s),
+    });
     if done.is_err() {
         out.truncate(start);
     }

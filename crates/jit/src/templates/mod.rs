@@ -93,8 +93,9 @@ impl<'a, 'e> Gen<'a, 'e> {
                     self.returns.push((next, l));
                 }
             }
-            Op::CallBifLast => self.returning_step(i, Some(a[2].n())),
-            Op::CallBifOnly => self.returning_step(i, None),
+            Op::CallBifLast => self.native_returning(i, Some(a[2].n())),
+            Op::CallBifOnly => self.native_returning(i, None),
+            Op::Nif => self.nif(i),
             Op::DebugLine | Op::TypeSwitch => {}
             // Natives that are called here leave no other trace of who has called them.
             Op::Running => {

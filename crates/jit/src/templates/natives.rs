@@ -22,6 +22,18 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => self.step(i),
         }
     }
+    /// Where a library may have put a function in the place of this one. All functions of a module that names none may be meant, and
+    /// most of the slots stay empty: the function's own code follows there.
+    pub(super) fn nif(&mut self, i: &Instruction) {
+        let Some(next) = self.label_at(i.next) else {
+            return self.step(i);
+        };
+        self.a.mov_i(R10, i.args()[0].n());
+        self.a.alu_mi(Q, Cmp, at(R10, 0), 0);
+        self.a.jcc(Cond::E, next);
+        let arity = u64::from(self.f.arity);
+        self.returning_step(i, None, arity, false);
+    }
     fn abs(&mut self, src: Arg, dst: Arg) {
         let other = self.step_aside();
         let done = self.a.label();

@@ -30,7 +30,7 @@
 
 use super::invariants::fatal;
 use super::regions::{Notes, SeenRegion, mark_sent};
-use super::sizes::{STEPS_ABOVE_WORDS, old_size_for, spare_words};
+use super::sizes::{STEPS_ABOVE_WORDS, old_size_for, spare_words_after};
 use super::steps;
 use crate::blocks::may_cut_block;
 use crate::blocks::{alloc_block, cut_block, decommit_between, free_block, grow_block};
@@ -487,7 +487,7 @@ pub(crate) unsafe fn collect(
         Room::Exact => words,
         Room::Grow => {
             let young = heap.used_words();
-            let spare = spare_words(words, is_crowded());
+            let spare = spare_words_after(len >> 3, words, is_crowded());
             let want = old_size_for(words + spare.max(young), is_crowded());
             let want = match stress::roll(2) {
                 true => words + stress::below(2 * young + 64),
@@ -569,7 +569,7 @@ pub(crate) unsafe fn collect(
 fn stays(heap: &Heap, used: usize, live: usize) -> bool {
     let room = heap.old_block_words() - used;
     let few = used - live <= live / DEAD_PART || stress::roll(2);
-    let fits = room >= heap.used_words() + spare_words(live, false) / 2;
+    let fits = room >= heap.used_words() + spare_words_after(used, live, false) / 2;
     few && fits && live > 0 && !is_crowded() && !fence::on()
 }
 

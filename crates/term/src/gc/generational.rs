@@ -44,6 +44,9 @@ pub(crate) unsafe fn collect_once(
     check_heap(heap);
     // A process that has waited since its last collection answers others: its collections are to be short.
     heap.serves = std::mem::take(&mut heap.waited) || stress::roll(2);
+    if heap.serves {
+        heap.shrunk = 0;
+    }
     // Words that are not for natives count as used, in whatever follows.
     let need = need_words + heap.stack_reserve;
     let before = heap.all_words();
@@ -365,7 +368,9 @@ unsafe fn copy_young(
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
     let part = young_part(heap.old_words(), heap.serves, is_crowded());
-    let stays = size > STAY_ABOVE && may_stay_large(size, is_crowded());
+    let crowded = is_crowded();
+    let stays = size > STAY_ABOVE
+        && (may_stay_large(size, crowded) || is_regrown(size, heap.shrunk, heap.serves, crowded));
     let kept = kept_words(heap.serves, is_crowded());
     heap.grow_next = false;
     heap.shrink_next &= want < size / 4;
@@ -389,6 +394,7 @@ unsafe fn copy_young(
         let least = part.max(kept).max(heap.min_heap_words);
         let target = heap_size_for((3 * want).max(least));
         if target < size {
+            heap.shrunk = place_of(size);
             moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
         }
     } else {
@@ -452,11 +458,19 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     let shrink = want < size / 4 && size > min && room == 0;
     // Terms that a process makes now and then would find a small heap each time, and have it grow step by step, with a
     // collection for each. A large one costs too much memory to wait.
-    let later = !heap.shrink_next && may_stay_large(size, is_crowded());
+    let asked = heap.shrink_next;
+    let later = !asked && may_stay_large(size, is_crowded());
     heap.shrink_next = shrink && later && size <= LARGE_WORDS;
     if shrink && !later {
-        let kept = kept_words(heap.serves, is_crowded());
+        // By the block before: this one has room for all that might have lived.
+        let kept = match !asked && is_regrown(block, heap.shrunk, heap.serves, is_crowded()) {
+            true => block,
+            false => kept_words(heap.serves, is_crowded()),
+        };
         let target = heap_size_for((2 * want).max(kept).max(heap.min_heap_words));
+        if target < block {
+            heap.shrunk = place_of(block);
+        }
         if target < size {
             moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
         }

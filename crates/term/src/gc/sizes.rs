@@ -101,6 +101,23 @@ pub(super) fn may_stay_large(size: usize, crowded: bool) -> bool {
     size <= LARGE_WORDS || (size <= STAY_WORDS && !crowded)
 }
 
+/// Words of the largest heap that stays as large as it is where it has grown so large again since it was made smaller.
+const REGROWN_WORDS: usize = 1 << 19;
+
+/// Whether a heap of so many words is not made smaller for being largely empty, since it was already, at the size with place `shrunk`
+/// in the series, and its process has filled it again without waiting: it builds something deep or long again and again.
+pub(super) fn is_regrown(size: usize, shrunk: u8, serves: bool, crowded: bool) -> bool {
+    let fits = size > LARGE_WORDS && size <= REGROWN_WORDS;
+    fits && shrunk > 0 && size >= heap_sizes()[shrunk as usize] && !serves && !crowded
+}
+
+/// The place in [`heap_sizes`] of the greatest size that is at most `words`.
+pub(super) fn place_of(words: usize) -> u8 {
+    heap_sizes()
+        .partition_point(|&n| n <= words)
+        .saturating_sub(1) as u8
+}
+
 /// Words of the block that a heap keeps which was larger and turns out to be largely empty: a young block of a process that computes is
 /// filled again at once, and of what is made most is garbage by then. In a small one more is found alive, and copied, each time.
 const KEPT_WORDS: usize = 1 << 15;
@@ -189,6 +206,22 @@ pub(super) fn spare_words(live: usize, crowded: bool) -> usize {
         _ => live / 2,
     }
 }
+
+/// Room in an old generation of `used` words of which a full sweep has found `live` alive. One in which next to nothing had died grows,
+/// and the next sweep would find the same: it gets three times the room, as long as that is less than 512 MiB.
+pub(super) fn spare_words_after(used: usize, live: usize, crowded: bool) -> usize {
+    let spare = spare_words(live, crowded);
+    match used - live <= live / GROWING_PART && live <= GROWS_FAST_WORDS && !crowded {
+        true => 3 * spare,
+        false => spare,
+    }
+}
+
+/// The part of what lives that may have died in a generation which grows.
+const GROWING_PART: usize = 8;
+
+/// Words of the largest generation that grows to four times its size at once.
+const GROWS_FAST_WORDS: usize = 1 << 24;
 
 /// Words of the block of an old generation that is to have room for so many.
 pub(super) fn old_size_for(words: usize, crowded: bool) -> usize {
@@ -344,6 +377,53 @@ mod tests {
             (mapped, 142)
         );
         assert_eq!(old_size_for(mapped, false), heap_size_for(mapped));
+    }
+
+    /// (words that were there, that live, words of spare)
+    #[test]
+    fn what_grows_gets_three_times_the_room() {
+        for (used, live, spare) in [
+            (1 << 20, 1 << 20, 3 << 20),
+            (9 << 18, 1 << 21, 3 << 21),
+            ((9 << 18) + 1, 1 << 21, 1 << 21),
+            (GROWS_FAST_WORDS, GROWS_FAST_WORDS, 3 * GROWS_FAST_WORDS),
+            (
+                GROWS_FAST_WORDS + 1,
+                GROWS_FAST_WORDS + 1,
+                GROWS_FAST_WORDS / 2,
+            ),
+        ] {
+            let said = (
+                spare_words_after(used, live, false),
+                spare_words_after(used, live, true),
+            );
+            assert_eq!(said, (spare, spare_words(live, true)), "{live} of {used}");
+        }
+    }
+
+    /// A block that was made smaller once, and is as large again, stays; not where others wait, where memory is short, or where it is
+    /// larger than four megabytes.
+    #[test]
+    fn a_block_that_was_made_smaller_in_vain_stays() {
+        let s = heap_sizes();
+        let large = heap_size_for(100_000);
+        let place = place_of(large + 1);
+        assert_eq!(s[place as usize], large);
+        let next = heap_size_for(large + 1);
+        for (size, shrunk, stays) in [
+            (large, place, true),
+            (next, place, true),
+            (large - 1, place, false),
+            (large, 0, false),
+            (heap_size_for(REGROWN_WORDS + 1), place, false),
+            (LARGE_WORDS, 3, false),
+        ] {
+            assert_eq!(is_regrown(size, shrunk, false, false), stays, "{size}");
+            assert!(!is_regrown(size, shrunk, true, false));
+            assert!(!is_regrown(size, shrunk, false, true));
+        }
+        // All places fit the byte that they are kept in.
+        assert!(s.len() <= 256);
     }
 
     #[test]
