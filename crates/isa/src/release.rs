@@ -217,6 +217,8 @@ pub const TRACE_ITEMS_FIRST: Feature = since(29);
 pub const ORDERED_ITERATORS: Feature = since(26);
 /// Programs may ask for the signals of terminals: another size of the window, going on after a stop.
 pub const TERMINAL_SIGNALS: Feature = since(28);
+/// A match that begins within a character of a long text is none, where that of a short one is `badarg`.
+pub const NO_MATCH_WITHIN_CHARACTERS: Feature = before(27);
 /// Regular expressions are what PCRE2 takes, with its texts for what it does not.
 pub const PATTERNS_OF_PCRE2: Feature = since(28);
 /// The end of a line in a compiled pattern is the one that it was compiled with: no call may choose another.

@@ -216,6 +216,15 @@ pub fn dirty_if_many<P>(
     })
 }
 
+/// Whether several terms together have more than so many parts.
+pub fn are_larger(terms: impl IntoIterator<Item = Term>, most: usize) -> bool {
+    let mut n = 0;
+    terms.into_iter().any(|t| {
+        n += 1 + parts(t, false, most);
+        n > most
+    })
+}
+
 /// Parts of a term; a number above `most` where they are more than that. `kept`: binaries that start at a byte stay where they are.
 fn parts(t: Term, kept: bool, most: usize) -> usize {
     let mut n = 0usize;

@@ -320,37 +320,42 @@ fn cmp_nested_prefix(pattern: Term, t: Term) -> Ordering {
     Ordering::Equal
 }
 
-/// The order of two patterns by where the keys begin that they match, or (`ends`) where they end. Neither has both variables and maps.
-pub(crate) fn cmp_patterns(a: Term, b: Term, ends: bool) -> Ordering {
+/// Whether keys that pattern `a` matches begin before those of `b`, or (`ends`) end behind them. As stock decides it, for what is looked at
+/// decides what is found: numbers that are equal and of different kinds settle it, as no, and a tuple that is larger, or (`ends`) smaller,
+/// doesn't settle it.
+pub(crate) fn reaches_beyond(a: Term, b: Term, ends: bool) -> bool {
+    let beyond = match ends {
+        true => Ordering::Greater,
+        false => Ordering::Less,
+    };
     let mut todo: SmallVec<[(Term, Term); 8]> = smallvec![(a, b)];
     while let Some((a, b)) = todo.pop() {
-        let widest = match ends {
-            true => Ordering::Greater,
-            false => Ordering::Less,
-        };
-        match (is_variable(a), is_variable(b)) {
-            (true, true) => return Ordering::Equal,
-            (true, false) => return widest,
-            (false, true) => return widest.reverse(),
-            (false, false) => {}
+        if is_variable(a) {
+            return !is_variable(b);
+        }
+        if is_variable(b) {
+            return false;
         }
         if let (Some((ah, at)), Some((bh, bt))) = (a.as_cons(), b.as_cons()) {
             todo.push((at, bt));
             todo.push((ah, bh));
             continue;
         }
-        if let (Some(ae), Some(be)) = (a.as_tuple(), b.as_tuple())
-            && ae.len() == be.len()
-        {
-            todo.extend(ae.iter().copied().zip(be.iter().copied()).rev());
+        if let (Some(ae), Some(be)) = (a.as_tuple(), b.as_tuple()) {
+            match ae.len().cmp(&be.len()) {
+                Ordering::Equal => todo.extend(ae.iter().copied().zip(be.iter().copied()).rev()),
+                o if o == beyond => return true,
+                _ => {}
+            }
             continue;
         }
         match compare::cmp(a, b) {
+            Ordering::Equal if !compare::eq_exact(a, b) && a.is_number() => return false,
             Ordering::Equal => {}
-            o => return o,
+            o => return o == beyond,
         }
     }
-    Ordering::Equal
+    false
 }
 
 /// Whether a body is sure to build the very key that its head has matched: what `select_replace` demands.

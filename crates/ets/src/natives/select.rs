@@ -18,8 +18,8 @@ use crate::hash::{HashTable, Verdict, Visitor};
 use crate::matchspec::compile::pattern_spec;
 use crate::matchspec::run::NoHost;
 use crate::matchspec::{
-    self, Action, Clause, Dialect, Host, Program, Runner, Shape, Subject, cmp_patterns, cmp_prefix,
-    keeps_key, lint, variable,
+    self, Action, Clause, Dialect, Host, Program, Runner, Shape, Subject, cmp_prefix, keeps_key,
+    lint, reaches_beyond, variable,
 };
 use crate::native_state;
 use crate::object::{Object, Owned};
@@ -98,24 +98,40 @@ fn keys(t: &Table, clauses: &[Clause]) -> Keys {
     if ordered && (all.variables || all.maps && keys.iter().any(|k| !same(k, &keys[0]))) {
         return span(&keys);
     }
+    let within = ends(&keys).filter(|_| ordered);
     let mut different: Vec<Term> = Vec::new();
     for k in keys {
-        if !different.iter().any(|other| same(other, &k)) {
+        let beside = |(least, most)| {
+            compare::cmp(k, least) == Ordering::Less || compare::cmp(k, most) == Ordering::Greater
+        };
+        if !different.iter().any(|other| same(other, &k)) && !within.is_some_and(beside) {
             different.push(k);
         }
     }
     Keys::These(different)
 }
 
-/// The part of the order that the keys lie in which one of these patterns matches.
+/// The part of the order that is looked at for these patterns.
 fn span(patterns: &[Term]) -> Keys {
-    let by = |ends: bool| move |a: &Term, b: &Term| cmp_patterns(*a, *b, ends);
-    let least = patterns.iter().copied().min_by(by(false));
-    let most = patterns.iter().copied().max_by(by(true));
-    match (least, most) {
-        (Some(least), Some(most)) => Keys::Span(least, most),
-        _ => Keys::These(Vec::new()),
+    match ends(patterns) {
+        Some((least, most)) => Keys::Span(least, most),
+        None => Keys::These(Vec::new()),
     }
+}
+
+/// The pattern whose keys begin first, and the one whose keys end last.
+fn ends(patterns: &[Term]) -> Option<(Term, Term)> {
+    let farthest = |ends| {
+        let all = patterns.iter().copied();
+        all.reduce(|so_far, p| {
+            if reaches_beyond(p, so_far, ends) {
+                p
+            } else {
+                so_far
+            }
+        })
+    };
+    Some((farthest(false)?, farthest(true)?))
 }
 
 /// The action of a walk on a matching object.

@@ -49,8 +49,8 @@ pub trait Driver: Send {
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool);
     /// A timer that the driver set has fired, or one that it cancelled too late.
     fn timeout(&mut self, _base: &mut Base, _token: u32) {}
-    /// Whether that operation of `port_control` only tells something, so that a port still does it which is closing.
-    fn tells(&self, _op: u32) -> bool {
+    /// Whether a port still does that operation of `port_control` which is closing: it tells something, or sets how to go on.
+    fn answers_closing(&self, _op: u32) -> bool {
         false
     }
     /// `port_control`; None: no such operation.

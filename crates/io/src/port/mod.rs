@@ -865,7 +865,7 @@ pub fn is_open(port: &Port) -> bool {
 /// `port_control` by `caller`: None if the driver has no such operation or the port is gone.
 pub fn control(port: &Port, caller: Term, op: u32, data: &[u8]) -> Option<Reply> {
     port.with_any(Work::Control, |d, b| {
-        if b.closing && !d.tells(op) {
+        if b.closing && !d.answers_closing(op) {
             return None;
         }
         b.trace_operation(caller, Work::Control, op, data);

@@ -14,8 +14,9 @@ use crate::cx::Cx;
 use crate::message::mailbox::Mailbox;
 use crate::process::ext::Hibernation;
 use crate::process::{Enter, INLINE_WORDS, Process, SETTLED, TIMER, TRACED, table};
-use purlin_term::gc;
+use purlin_native::reschedule;
 use purlin_term::heap::Heap;
+use purlin_term::{Term, gc};
 
 /// Heaps of fewer words than this are compacted whenever there is something to gain: it takes microseconds.
 const SMALL_WORDS: usize = 4096;
@@ -76,6 +77,7 @@ pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
     let used = sizes(&cx.heap).0;
     if used >= LARGE_WORDS || gc::stress_roll(2) {
         let tight = is_tight(&cx.heap);
+        let little = holds_little(cx, live);
         let e = cx.process().ext_mut();
         match e.hibernation {
             Hibernation::Not => {
@@ -84,13 +86,15 @@ pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
             }
             Hibernation::Compacted if tight => return false,
             Hibernation::GivesWay | Hibernation::Compacted
-                if used <= e.compacted_words + e.compacted_words / 8 =>
+                if used <= e.compacted_words + e.compacted_words / 8 && !little =>
             {
                 let since = clock::elapsed();
                 e.hibernation = Hibernation::Uncompacted { since };
                 return false;
             }
-            Hibernation::Uncompacted { since } if clock::elapsed() - since < UNCOMPACTED => {
+            Hibernation::Uncompacted { since }
+                if clock::elapsed() - since < UNCOMPACTED && !little =>
+            {
                 return false;
             }
             _ => {}
@@ -98,6 +102,23 @@ pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
     }
     exactly(cx, live);
     false
+}
+
+/// Parts of what a process holds that are found in no time: one that hibernates with no more has let go of what it had, and is compacted
+/// at once.
+const LITTLE: usize = 500;
+
+/// Whether the running process, which hibernates, holds little, whatever is on its heap.
+///
+/// # Safety
+/// As for [`Collect::collect`].
+unsafe fn holds_little(cx: &mut Cx, live: usize) -> bool {
+    let dictionary: &[Term] = match cx.proc.as_mut().and_then(|p| p.ext()) {
+        Some(e) => e.dict.slots_mut(),
+        None => &[],
+    };
+    let held = cx.x[..live].iter().chain(dictionary).copied();
+    !reschedule::are_larger(held, LITTLE)
 }
 
 /// Compacts the running process, which hibernates.
@@ -112,6 +133,8 @@ unsafe fn exactly(cx: &mut Cx, live: usize) {
         let e = cx.process().ext_mut();
         e.compacted_words = used;
         e.hibernation = Hibernation::Compacted;
+    } else if let Some(e) = cx.process().ext() {
+        e.compacted_words = 0;
     }
 }
 

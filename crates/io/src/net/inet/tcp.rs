@@ -795,6 +795,10 @@ impl Tcp {
     }
     /// Sends the packet of `n` bytes at the front to whoever is to have it.
     fn hand_over(&mut self, base: &mut Base, n: usize) {
+        // Nobody hears of a socket that was closed and only writes still.
+        if base.is_flushing() {
+            return;
+        }
         let kind = self.s.packet_kind();
         let passive = self.s.active == active::PASSIVE;
         let start = self.input.start;
@@ -873,6 +877,11 @@ impl Tcp {
 
     /// The other side has closed the connection.
     fn recv_closed<T>(&mut self, base: &mut Base) -> Flow<T> {
+        // What is queued may still go out.
+        if base.is_flushing() {
+            self.s.select(base, Some(false), None);
+            return Err(Over);
+        }
         if !self.fail_senders(base, closed(), libc::ENOTCONN) {
             self.closed_send = true;
         }
@@ -1463,11 +1472,11 @@ impl Driver for Tcp {
         sock::async_error(base, op.caller, op.number, am::TIMEOUT);
     }
 
-    fn tells(&self, op: u32) -> bool {
+    fn answers_closing(&self, op: u32) -> bool {
         let what = op.wrapping_sub(CONTROL_BASE);
         matches!(
             what,
-            req::PEER | req::NAME | req::GETOPTS | req::GETSTAT | req::GETSTATUS
+            req::PEER | req::NAME | req::GETOPTS | req::SETOPTS | req::GETSTAT | req::GETSTATUS
         )
     }
 
