@@ -83,7 +83,7 @@ fn if_not_small(a: &mut Asm, r: Reg, to: Label) {
 }
 
 /// Whether `R10 < RCX`, in RCX, as the helper `less` says it, which R11 is the address of: two floats here, or one and an integer that is a
-/// float without loss. R12 is used.
+/// float without loss, or a small integer and what is neither small nor boxed. R12 is used.
 pub(crate) fn less(a: &mut Asm, helper: Label) -> Label {
     let (both, second) = (a.label(), a.label());
     let (left, right) = (a.label(), a.label());
@@ -92,6 +92,20 @@ pub(crate) fn less(a: &mut Asm, helper: Label) -> Label {
     // R11 is kept for the helper.
     a.mov(R12, R11);
     let other = a.label();
+    // A list, an atom or a process is more than any number: guards such as `C >= 0, C =< 255` are asked of all that comes.
+    for (term, number, is) in [(R10, RCX, 0), (RCX, R10, 1)] {
+        let (next, found) = (a.label(), a.label());
+        a.lea(R11, boxed(term, 0));
+        a.test8_i(R11, TAG_MASK as u8);
+        a.jcc(Cond::E, next);
+        if_not_small(a, term, found);
+        a.jmp(next);
+        a.bind(found);
+        if_not_small(a, number, other);
+        a.mov_i(RCX, is);
+        a.ret();
+        a.bind(next);
+    }
     float(a, R10, X0, left, other);
     float(a, RCX, X1, right, other);
     a.bind(both);

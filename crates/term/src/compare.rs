@@ -686,6 +686,13 @@ fn hashmap_frame(a: Term, b: Term, exact: bool) -> Frame {
 /// last elements: most keys of tables are such.
 #[inline(never)]
 fn order(mut a: Term, mut b: Term, exact: bool) -> Ordering {
+    // A guard such as `C >= 0, C =< 255` asks this of terms of all types.
+    if a.is_small() != b.is_small() {
+        let (ra, rb) = (rank(a), rank(b));
+        if ra != rb {
+            return ra.cmp(&rb);
+        }
+    }
     while let (Some(x), Some(y)) = (a.as_tuple(), b.as_tuple()) {
         if x.len() != y.len() {
             return x.len().cmp(&y.len());
