@@ -259,6 +259,20 @@ pub fn current(name: Term) -> Option<Arc<Module>> {
     with_versions(name, |v| v.current.clone())
 }
 
+/// Whether a module has a current version.
+pub fn is_current(name: Term) -> bool {
+    let m = table().read();
+    m.get(&name.atom_index())
+        .is_some_and(|v| v.current.is_some())
+}
+
+/// Whether the current version of a module exports a function that is written in it.
+pub fn exports(module: Term, f: Term, arity: u32) -> bool {
+    let m = table().read();
+    let current = m.get(&module.atom_index()).and_then(|v| v.current.as_ref());
+    current.is_some_and(|m| m.exports_function(f, arity))
+}
+
 /// The definition and defaults of the records of that name in the current version of a module, as `Env::record` tells them; with
 /// `exported` only those that are.
 ///

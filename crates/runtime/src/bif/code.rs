@@ -140,7 +140,7 @@ fn finish_after_on_load_2(cx: &mut Cx, [module, keep]: [Term; 2]) -> BifResult {
 }
 
 fn module_loaded_1(_: &mut Cx, [module]: [Term; 1]) -> BifResult {
-    Ok(Term::bool(code::current(need_atom(module)?).is_some()))
+    Ok(Term::bool(code::is_current(need_atom(module)?)))
 }
 fn loaded_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let l = code::loaded();
@@ -262,9 +262,7 @@ fn function_exported_3(_: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
     if !is_static(m) && code::is_builtin(m, f, a) {
         return Ok(am::TRUE);
     }
-    Ok(Term::bool(
-        code::current(m).is_some_and(|m| m.exports_function(f, a)),
-    ))
+    Ok(Term::bool(code::exports(m, f, a)))
 }
 
 /// The declaration of a record by a loaded module: whether it is exported, and its fields with their defaults.
