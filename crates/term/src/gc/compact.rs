@@ -28,9 +28,9 @@
 //!
 //! The bitmap takes a sixty-fourth of the generation, the counts half as much again.
 
-use super::invariants::fatal;
+use super::invariants::{fatal, words_between};
 use super::regions::{Notes, SeenRegion, mark_sent};
-use super::sizes::{STEPS_ABOVE_WORDS, old_size_for, spare_words_after};
+use super::sizes::{STEPS_ABOVE_WORDS, comes_back, old_size_for, spare_words_after};
 use super::steps;
 use crate::blocks::may_cut_block;
 use crate::blocks::{alloc_block, cut_block, decommit_between, free_block, grow_block};
@@ -557,8 +557,14 @@ pub(crate) unsafe fn collect(
         if want < block {
             cut_block(from, block, want);
         }
-        // Pages behind the live words that were in use go back to the system; those behind `end` were not.
-        decommit_between(heap.old_htop, end.min(heap.old_hend));
+        // Pages behind the live words that were in use go back to the system; those behind `end` were not. A process that computes comes
+        // back to them soon, and to have them again costs more than what is promoted there.
+        let end = end.min(heap.old_hend);
+        if room == Room::Exact
+            || !comes_back(words_between(heap.old_htop, end), heap.serves, is_crowded())
+        {
+            decommit_between(heap.old_htop, end);
+        }
     }
     words
 }

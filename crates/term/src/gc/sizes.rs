@@ -223,6 +223,15 @@ const GROWING_PART: usize = 8;
 /// Words of the largest generation that grows to four times its size at once.
 const GROWS_FAST_WORDS: usize = 1 << 24;
 
+/// Whether so many free words keep their pages where a generation was collected: what is promoted next, to a process that computes, is
+/// written there.
+pub(super) fn comes_back(words: usize, serves: bool, crowded: bool) -> bool {
+    words <= KEPT_PAGES_WORDS && !serves && !crowded
+}
+
+/// The most of them: 32 MiB.
+const KEPT_PAGES_WORDS: usize = 4 << 20;
+
 /// Words of the block of an old generation that is to have room for so many.
 pub(super) fn old_size_for(words: usize, crowded: bool) -> usize {
     match crowded && words > MAP_ABOVE_WORDS {
@@ -398,6 +407,20 @@ mod tests {
                 spare_words_after(used, live, true),
             );
             assert_eq!(said, (spare, spare_words(live, true)), "{live} of {used}");
+        }
+    }
+
+    /// Pages stay with who computes, up to 32 MiB.
+    #[test]
+    fn pages_stay_where_they_are_wanted_again() {
+        for (words, serves, crowded, stay) in [
+            (1 << 20, false, false, true),
+            (4 << 20, false, false, true),
+            ((4 << 20) + 1, false, false, false),
+            (1 << 20, true, false, false),
+            (1 << 20, false, true, false),
+        ] {
+            assert_eq!(comes_back(words, serves, crowded), stay, "{words}");
         }
     }
 
