@@ -1,9 +1,9 @@
 #!/bin/sh
-# scripts/containers.sh and scripts/quota.sh in control groups of v2, on machines that have others: in a virtual machine with Debian's
+# scripts/containers.sh, scripts/memory_limit.sh and scripts/quota.sh in control groups of v2, on machines that have others: in a virtual machine with Debian's
 # kernel, whose file system is that of the image (scripts/image_root.sh), with stock's emulator beside. Needs qemu-system-x86_64; nothing
 # of the machine is changed. The processor is emulated, so it takes minutes.
 #
-#   scripts/containers_vm.sh [COMMAND]     COMMAND runs in /purlin in place of the two scripts; PURLIN: the executable;
+#   scripts/containers_vm.sh [COMMAND]     COMMAND runs in /purlin in place of the scripts; PURLIN: the executable;
 #                                          PROCESSORS (4), MEMORY_MB (2048): of the virtual machine; ACCEL (tcg,thread=multi): of qemu
 set -eu
 cd "$(dirname "$0")/.."
@@ -56,7 +56,17 @@ echo "status $?"
 poweroff -f
 INIT
 chmod 755 "$root/init"
-printf '%s\n' "${1:-b=0; export SECONDS_MOST=600; sh scripts/containers.sh || b=1; LIMITED_BY=memory.high sh scripts/containers.sh || b=1; sh scripts/quota.sh || b=1; exit \$b}" >"$root/command"
+# What grows has long to do so, since the processor is emulated. On stock it does so as long as it is let, where nobody is killed.
+all='
+  bad=0
+  export SECONDS_MOST=600
+  sh scripts/quota.sh || bad=1
+  sh scripts/memory_limit.sh || bad=1
+  sh scripts/containers.sh || bad=1
+  SIDES=purlin LIMITED_BY=memory.high sh scripts/containers.sh || bad=1
+  SIDES=stock SECONDS_MOST=60 LIMITED_BY=memory.high sh scripts/containers.sh
+  exit $bad'
+printf '%s\n' "${1:-$all}" >"$root/command"
 (cd "$root" && find . -xdev | cpio -o -H newc 2>/dev/null) | gzip -1 >"$work/root.gz"
 # shellcheck disable=SC2086
 qemu-system-x86_64 -accel "${ACCEL:-tcg,thread=multi}" -cpu max -smp "${PROCESSORS:-4}" -m "${MEMORY_MB:-2048}" -display none \

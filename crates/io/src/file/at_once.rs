@@ -9,8 +9,13 @@
 //!   are no such writes.
 //! * One writes no more than [`MOST_BYTES`]. After one that took longer than [`LONG_NS`], dirty threads make the next ones of
 //!   that file: [`FIRST_AWAY`], and more where it takes long again.
+//!
+//! Of names a scheduler asks only whether nothing is there, and only where the system needs no disk and no program to know it
+//! ([`absent`]): code is looked for in folders that don't have it for the most part.
 
+use crate::posix::last_errno;
 use purlin_kernel::{clock, sched};
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// Bytes that are written at once at most.
@@ -118,6 +123,45 @@ impl Drop for Call<'_> {
         };
         self.of.next_away.store(next, Ordering::Relaxed);
     }
+}
+
+/// The error that a look at a path gives which leads to nothing, if the system knows that without waiting. `follow`: through a last link.
+#[cfg(target_os = "linux")]
+pub(crate) fn absent(path: &CStr, follow: bool) -> Option<i32> {
+    /// The system doesn't have the call, or doesn't let it be made.
+    static UNKNOWN: AtomicBool = AtomicBool::new(false);
+    if UNKNOWN.load(Ordering::Relaxed) || purlin_kernel::os::single::on() {
+        return None;
+    }
+    let flags = libc::O_PATH | libc::O_CLOEXEC | if follow { 0 } else { libc::O_NOFOLLOW };
+    // SAFETY: all zeros are a value of it.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = flags as u64;
+    how.resolve = libc::RESOLVE_CACHED;
+    // SAFETY: the path is terminated, and `how` is as long as it is said to be. A descriptor of it opens nothing.
+    let fd = unsafe {
+        let size = size_of::<libc::open_how>();
+        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &how, size)
+    };
+    if let Ok(fd) = i32::try_from(fd)
+        && fd >= 0
+    {
+        // SAFETY: nobody else knows it.
+        unsafe { libc::close(fd) };
+        return None;
+    }
+    match last_errno() {
+        e @ (libc::ENOENT | libc::ENOTDIR) => Some(e),
+        libc::ENOSYS | libc::EPERM | libc::EINVAL | libc::E2BIG => {
+            UNKNOWN.store(true, Ordering::Relaxed);
+            None
+        }
+        _ => None,
+    }
+}
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn absent(_: &CStr, _: bool) -> Option<i32> {
+    None
 }
 
 /// Major number of the devices that are made of memory, and the minor ones of those that take whatever is written: `/dev/null`,

@@ -1016,9 +1016,36 @@ fn whole(cx: &mut Cx, r: Result<Filling, i32>) -> BifResult {
     or_error(cx, r)
 }
 
+/// What a scheduler answers itself about a path: what lies in the executable, and that nothing is there. All else is a dirty thread's.
+pub(super) fn name_here<T>(
+    path: Term,
+    follow: bool,
+    inside: impl FnOnce(&[u8]) -> Option<Result<T, i32>>,
+) -> Result<Result<T, i32>, Fail> {
+    if purlin_kernel::os::single::on() || gc::stress_roll(3) {
+        return Err(Fail::Dirty);
+    }
+    let path = path_arg(path).map_err(|_| Fail::Dirty)?;
+    if let Some(r) = inside(path.to_bytes()) {
+        return Ok(r);
+    }
+    match at_once::absent(&path, follow) {
+        Some(e) => Ok(Err(e)),
+        None => Err(Fail::Dirty),
+    }
+}
+
 fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     if let Some(r) = blocking::resumed(cx) {
         return r;
+    }
+    if !cx.dirty {
+        let r = name_here(path, true, inside::read)?;
+        if r.is_ok_and(|bytes| bytes.len() > MOST_HERE) {
+            return Err(Fail::Dirty);
+        }
+        cx.bump(r.map_or(0, |bytes| bytes.len() / BYTES_PER_REDUCTION));
+        return whole(cx, r.and_then(Filling::of));
     }
     let path = match path_arg(path) {
         Ok(p) => p,
@@ -1048,7 +1075,7 @@ bifs! {
     DirtyIo "prim_file":"advise_nif"/4 = advise_4;
     DirtyIo "prim_file":"read_handle_info_nif"/1 = read_handle_info_1;
     DirtyIo "prim_file":"ipread_s32bu_p32bu_nif"/3 = ipread_s32bu_p32bu_3;
-    DirtyIo "prim_file":"read_file_nif"/1 = read_file_1;
+    DirtyIo "prim_file":"read_file_nif"/1 = read_file_1 [here];
     Plain "prim_file":"get_handle_nif"/1 = get_handle_1;
     DirtyIo "prim_file":"delayed_close_nif"/1 = delayed_close_1;
     DirtyIo "prim_file":"file_desc_to_ref_nif"/1 = file_desc_to_ref_1;

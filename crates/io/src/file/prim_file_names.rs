@@ -1,6 +1,6 @@
 //! Natives of module `prim_file` that work on names, and those that convert names.
 
-use super::prim_file::{done, int_arg, path_arg, posix_error};
+use super::prim_file::{done, int_arg, name_here, path_arg, posix_error};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::filename::{self, Encoding};
 use crate::options::FilenameWarning;
@@ -112,7 +112,11 @@ fn stat(path: &CStr, follow: bool) -> Result<(libc::stat, u8), i32> {
 
 fn read_info_2(cx: &mut Cx, [path, follow]: [Term; 2]) -> BifResult {
     let follow = int_arg(follow)? != 0;
-    Ok(match path_arg(path).and_then(|p| stat(&p, follow)) {
+    let found = match cx.dirty {
+        true => path_arg(path).and_then(|p| stat(&p, follow)),
+        false => name_here(path, follow, inside::status)?.map(|st| (st, 1)),
+    };
+    Ok(match found {
         Ok((st, access)) => file_info(cx, &st, access),
         Err(e) => posix_error(cx, e),
     })
@@ -169,17 +173,27 @@ fn read_link_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     ok_or_error(cx, r)
 }
 
+fn names_term(cx: &mut Cx, names: &[&str]) -> Term {
+    let mut list = NIL;
+    for name in names {
+        let name = cx.binary(name.as_bytes());
+        list = cx.cons(name, list);
+    }
+    list
+}
+
 /// The names in a directory, last read first.
 fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
+    if !cx.dirty {
+        let r = name_here(path, true, inside::list)?;
+        let r = r.map(|names| names_term(cx, &names));
+        return ok_or_error(cx, r);
+    }
     let r = path_arg(path).and_then(|p| {
-        let mut names = NIL;
         if let Some(r) = inside::list(p.to_bytes()) {
-            for name in r? {
-                let name = cx.binary(name.as_bytes());
-                names = cx.cons(name, names);
-            }
-            return Ok(names);
+            return Ok(names_term(cx, &r?));
         }
+        let mut names = NIL;
         for (n, entry) in std::fs::read_dir(as_path(&p))
             .map_err(|e| errno_of(&e))?
             .enumerate()
@@ -320,12 +334,12 @@ fn native_name_encoding_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
 }
 
 bifs! {
-    DirtyIo "prim_file":"read_info_nif"/2 = read_info_2;
+    DirtyIo "prim_file":"read_info_nif"/2 = read_info_2 [here];
     DirtyIo "prim_file":"set_permissions_nif"/2 = set_permissions_2;
     DirtyIo "prim_file":"set_owner_nif"/3 = set_owner_3;
     DirtyIo "prim_file":"set_time_nif"/4 = set_time_4;
     DirtyIo "prim_file":"read_link_nif"/1 = read_link_1;
-    DirtyIo "prim_file":"list_dir_nif"/1 = list_dir_1;
+    DirtyIo "prim_file":"list_dir_nif"/1 = list_dir_1 [here];
     DirtyIo "prim_file":"rename_nif"/2 = rename_2;
     DirtyIo "prim_file":"make_hard_link_nif"/2 = make_hard_link_2;
     DirtyIo "prim_file":"make_soft_link_nif"/2 = make_soft_link_2;

@@ -14,7 +14,7 @@ outcome(F) -> try F() catch C:R -> {C, R} end.
 tests() ->
     [{sizes, fun sizes/0}, {pieces, fun pieces/0}, {reads, fun reads/0}, {holes, fun holes/0}, {append, fun append/0},
      {through, fun through/0}, {modes, fun modes/0}, {bad, fun bad/0}, {closed, fun closed/0}, {devices, fun devices/0},
-     {writers, fun writers/0}, {killed, fun killed/0}, {garbage, fun garbage/0}, {traced, fun traced/0}].
+     {writers, fun writers/0}, {names, fun names/0}, {killed, fun killed/0}, {garbage, fun garbage/0}, {traced, fun traced/0}].
 
 open(Modes) ->
     {ok, F} = file:open(?FILE_NAME, [raw, binary | Modes]),
@@ -125,6 +125,41 @@ writers() ->
     R = [receive {N, Same, Size} -> {Same, Size} end || N <- Names],
     [ok = file:delete(N) || N <- Names],
     R.
+
+%% Names that lead nowhere, at first and once the system knows it; what comes and goes under a name; links, and what lies behind them.
+names() ->
+    ok = file:write_file(?FILE_NAME, <<"some">>),
+    Link = ?FILE_NAME ++ ".link", Round = ?FILE_NAME ++ ".round", Dir = ?FILE_NAME ++ ".dir",
+    ok = file:make_symlink(?FILE_NAME ++ ".none", Link),
+    ok = file:make_symlink(Round, Round),
+    ok = file:make_dir(Dir),
+    Names = [?FILE_NAME, ?FILE_NAME ++ ".none", ?FILE_NAME ++ "/none", ?FILE_NAME ++ "/..", Link, Link ++ "/none", Round, Dir, Dir ++ "/none",
+             Dir ++ "/../" ++ ?FILE_NAME, "", "none\0", lists:duplicate(300, $n), lists:duplicate(5000, $n), <<"none">>, <<255>>, <<>>, none,
+             [none], 17, "/none/none"],
+    Twice = [{N, looks(N), looks(N) =:= looks(N)} || N <- Names],
+    Comes = [begin
+        N = ?FILE_NAME ++ integer_to_list(I rem 5),
+        {error, enoent} = file:read_file(N),
+        ok = file:write_file(N, <<I>>),
+        {ok, <<I>>} = file:read_file(N),
+        ok = file:rename(N, Link ++ ".other"),
+        {error, enoent} = file:read_file_info(N),
+        ok = file:delete(Link ++ ".other")
+     end || I <- lists:seq(1, 50)],
+    ok = file:write_file(?FILE_NAME ++ ".none", <<"now">>),
+    Now = looks(Link),
+    {ok, Cwd} = file:get_cwd(),
+    ok = file:set_cwd(Dir),
+    Elsewhere = looks(?FILE_NAME),
+    ok = file:set_cwd(Cwd),
+    Ends = [file:delete(N) || N <- [Link, Round, ?FILE_NAME ++ ".none"]],
+    {Twice, lists:usort(Comes), Now, Elsewhere, Ends, file:del_dir(Dir), looks(Link)}.
+
+looks(N) ->
+    Kind = fun({ok, I}) -> {element(3, I), element(4, I)}; (Error) -> Error end,
+    [outcome(F) || F <- [fun() -> file:read_file(N) end, fun() -> Kind(file:read_file_info(N)) end, fun() -> Kind(file:read_link_info(N)) end,
+                         fun() -> file:list_dir(N) end, fun() -> Kind(prim_file:read_file_info(N)) end, fun() -> prim_file:read_file(N) end,
+                         fun() -> file:read_link(N) end]].
 
 %% Those that are killed while they write and read leave nothing open.
 killed() ->
