@@ -1,7 +1,7 @@
 #!/bin/sh
 # A node in a control group whose quota of processors changes while it runs: how many schedulers are online after each change,
 # and what the kernel counts of the group in three seconds in which as many processes compute as there are processors: how often it
-# stopped it (`nr_throttled`). On Purlin, and on stock beside it. Needs root, the controller cpu of v1 or v2, and three processors.
+# stopped it (`nr_throttled`); and what `erlang:system_info(cpu_quota)` says after `update_cpu_info`. On Purlin, and on stock beside it. Needs root, the controller cpu of v1 or v2, and three processors.
 #
 #   scripts/quota.sh     PURLIN: the executable
 set -u
@@ -39,7 +39,8 @@ main([]) ->
             Pids = [spawn(Work) || _ <- lists:seq(1, erlang:system_info(schedulers))],
             timer:sleep(3000),
             [exit(P, kill) || P <- Pids],
-            io:format("~p~n", [erlang:system_info(schedulers_online)]),
+            erlang:system_info(update_cpu_info),
+            io:format("~p ~p~n", [erlang:system_info(schedulers_online), erlang:system_info(cpu_quota)]),
             main([])
     end.
 BUSY
@@ -55,12 +56,14 @@ for side in purlin stock; do
   for wanted in 2 1 3 max 2; do
     quota $wanted
     expected=$wanted
-    { [ "$wanted" = max ] || [ "$wanted" -gt "$processors" ]; } && expected=$processors
+    told=$wanted
+    { [ "$wanted" = max ] || [ "$wanted" -gt "$processors" ]; } && expected=$processors told=unknown
     before=$(throttled)
     echo >&3
-    read -r online <&4
-    printf '%-7s quota %-3s: %s schedulers online, stopped %s times\n' "$side" "$wanted" "$online" "$(($(throttled) - before))"
-    [ "$side" = stock ] || [ "$online" = "$expected" ] || { bad=1; echo "FAILED: $expected are to be online"; }
+    read -r online quota <&4
+    printf '%-7s quota %-3s: %s schedulers online, stopped %s times; cpu_quota %s\n' "$side" "$wanted" "$online" \
+      "$(($(throttled) - before))" "$quota"
+    [ "$side" = stock ] || [ "$online $quota" = "$expected $told" ] || { bad=1; echo "FAILED: $expected are to be online, cpu_quota $told"; }
   done
   exec 3>&- 4<&-
   wait $pid

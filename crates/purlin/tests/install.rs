@@ -253,6 +253,7 @@ fn bash_completes_words() {
         (&["purlin", "bench", "--r"], &["--runs"]),
         (&["purlin", "erl", "+SDPc"], &["+SDPcpu"]),
         (&["purlin", "explain", "bina"], &["binaries"]),
+        (&["purlin", "explain", "run"], &["run"]),
         (&["purlin", "explain", "run", "a.t"], &["a.txt"]),
         (&["purlin", "help", "fi"], &["fish"]),
         (&["purlin", "erts", "a"], &["an"]),

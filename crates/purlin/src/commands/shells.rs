@@ -29,7 +29,7 @@ fn words(row: &CommandRow) -> Vec<String> {
         Takes::Explained => EXPLAIN_WORDS
             .iter()
             .copied()
-            .chain(explain_topics())
+            .chain(explain_topics().filter(|topic| !EXPLAIN_WORDS.contains(topic)))
             .map(str::to_string)
             .collect(),
         Takes::Topics => {

@@ -514,7 +514,7 @@ items! {
     "logical_processors": "Processors that are configured." => |_, o| processors(cpus(o.flags.schedulers.cpus).configured);
     "logical_processors_online": "Processors that are online." => |_, o| processors(cpus(o.flags.schedulers.cpus).online);
     "logical_processors_available": "Processors that this may run on." => |_, o| processors(cpus(o.flags.schedulers.cpus).available);
-    "cpu_quota": "Processors' worth of time that this may use." => |_, o| o.flags.schedulers.cpus.quota.map_or(unknown(), |q| Term::small(q.into()));
+    "cpu_quota": "Processors' worth of time that this may use." => |_, o| cpus(o.flags.schedulers.cpus).quota.map_or(unknown(), |q| Term::small(q.into()));
     "scheduler_bind_type": "How schedulers are bound to processors." => |_, _| bind_type(binding::bind_type());
     "scheduler_bindings": "The processor that each scheduler is bound to." => |cx, _| {
             let of = |p: Option<usize>| p.map_or(unbound(), count);
