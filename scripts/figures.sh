@@ -22,7 +22,7 @@ sizes() {
 }
 idle() {
   sh scripts/idle.sh | awk -F'|' 'NR > 1 { split($2, mib, " "); n = NR == 2 ? "idle" : NR == 3 ? "idle-q" : "idle-qp"
-    print n "-mib", mib[1]; print n "-stock-mib", mib[2] }'
+    print n "-mib", mib[1]; print n "-own-mib", mib[2]; print n "-stock-mib", mib[3]; print n "-stock-own-mib", mib[4] }'
 }
 image() {
   sh scripts/image.sh | sed -n 's/.*beside OTP \([0-9]*\) MiB.*/image-beside-otp-mib \1/p'

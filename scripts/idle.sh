@@ -1,6 +1,7 @@
 #!/bin/sh
-# What an emulator takes that does nothing, on both runtimes: resident memory two seconds after its start, and the time from start
-# to end of one that halts at once; with the room for ports and processes that there is anyway, and with all that there can be.
+# What an emulator takes that does nothing, on both runtimes: resident memory two seconds after its start, how much of it is its own (the
+# rest are pages of files, the program's above all, which the system drops where memory is short, and which all nodes share), and the
+# time from start to end of one that halts at once; with the room for ports and processes that there is anyway, and with all that there can be.
 # Stock sizes its table of ports by `ulimit -n`, so `+Q 134217727` is what a container with a limit of a billion gives it.
 #
 #   scripts/idle.sh     PURLIN: the executable (target/release/purlin)
@@ -12,7 +13,7 @@ if [ -z "${PURLIN:-}" ]; then
   PURLIN=$PWD/target/release/purlin
 fi
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
-printf '%-30s | %11s %10s | %8s %8s\n' flags "Purlin MiB" "stock MiB" "Purlin s" "stock s"
+printf '%-30s | %11s %6s %10s %6s | %8s %8s\n' flags "Purlin MiB" "own" "stock MiB" "own" "Purlin s" "stock s"
 for flags in "" "+Q 134217727" "+Q 134217727 +P 134217727"; do
   row=
   for side in "$PURLIN erl" erl; do
@@ -27,15 +28,16 @@ for flags in "" "+Q 134217727" "+Q 134217727 +P 134217727"; do
       sleep 1
       kb=$(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status")
     done
+    own=$(awk '/^Pss_(Anon|Shmem):/ { sum += $2 } END { print sum }' "/proc/$pid/smaps_rollup")
     kill -9 $pid
     wait $pid 2>/dev/null
     begun=$(now_ms)
     # shellcheck disable=SC2086
     $side $flags -noshell -eval 'halt().' </dev/null
-    row="$row $((kb / 1024)) $(($(now_ms) - begun))"
+    row="$row $((kb / 1024)) $((own / 1024)) $(($(now_ms) - begun))"
   done
   # shellcheck disable=SC2086
   set -- $row
-  printf '%-30s | %11s %10s | %8s %8s\n' "${flags:-none}" "$1" "$3" "$(echo "$2" | awk '{ printf "%.2f", $1 / 1000 }')" \
-    "$(echo "$4" | awk '{ printf "%.2f", $1 / 1000 }')"
+  printf '%-30s | %11s %6s %10s %6s | %8s %8s\n' "${flags:-none}" "$1" "$2" "$4" "$5" "$(echo "$3" | awk '{ printf "%.2f", $1 / 1000 }')" \
+    "$(echo "$6" | awk '{ printf "%.2f", $1 / 1000 }')"
 done
