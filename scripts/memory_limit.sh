@@ -86,8 +86,8 @@ says() { # what is said of it, the line
   [ "$side" = stock ] || [ "$answer" = true ] || bad=1
 }
 for side in ${SIDES:-purlin stock}; do
-  case $side in stock) set -- escript ;; *) set -- "$PURLIN" escript ;; esac
   for file in $files; do
+    case $side in stock) set -- escript ;; *) set -- "$PURLIN" escript ;; esac
     limit "$file" none
     # shellcheck disable=SC2016
     sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@" "$dir/limited.escript" <"$dir/in" >"$dir/out" &
@@ -116,6 +116,15 @@ for side in ${SIDES:-purlin stock}; do
     limit "$file" none
     says "none again" "limit none"
     exec 3>&- 4<&-
+    # Its input has ended, and so does it.
+    left=$SECONDS_MOST
+    while kill -0 $pid 2>/dev/null && [ "$left" -gt 0 ]; do sleep 1 && left=$((left - 1)); done
+    if kill -0 $pid 2>/dev/null; then
+      echo "FAILED: $side does not end; its threads, what each does, and its state:"
+      for thread in /proc/$pid/task/*; do echo "  $(cat "$thread/comm" "$thread/wchan" "$thread/syscall" | tr '\n' ' ') $(cut -d' ' -f3,14,15 "$thread/stat")"; done
+      bad=1
+      kill -9 $pid
+    fi
     wait $pid
     pid=
   done

@@ -5,8 +5,11 @@
 
 use crate::sync::RwLock;
 use crate::word::Term;
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::UnsafeCell;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -29,60 +32,119 @@ pub enum AtomError {
     TableFull,
 }
 
+/// Names that each shard has room for from the beginning: those of OTP's own modules fit.
+const ROOM: usize = 500;
+
 struct Entry {
-    name: Box<str>,
+    name: &'static str,
     /// First four bytes, big-endian, for a quick ordering; see [`cmp`].
     ord: u32,
     /// See [`name_hash`].
     hash: u32,
 }
 
+/// Some atoms, with room for what is known of them. All zeros is one in which there are none.
+struct Segment {
+    known: [AtomicPtr<Entry>; SEG],
+    entries: [UnsafeCell<MaybeUninit<Entry>>; SEG],
+}
+
 struct Table {
-    segs: Box<[AtomPtrSeg]>,
-    shards: [RwLock<HashMap<&'static str, u32, FxBuild>>; SHARDS],
+    segs: Box<[AtomicPtr<Segment>]>,
+    shards: [RwLock<Names>; SHARDS],
     count: AtomicU32,
     limit: AtomicU32,
 }
 
-type AtomPtrSeg = AtomicPtr<[AtomicPtr<Entry>; SEG]>;
+type Names = HashSet<Name<'static>, Spread>;
 
-#[derive(Default, Clone, Copy)]
-struct FxBuild;
-struct Fx(u64);
-impl BuildHasher for FxBuild {
-    type Hasher = Fx;
-    fn build_hasher(&self) -> Fx {
-        Fx(0)
-    }
+/// A name, what its bytes are hashed to, and the atom of it: the last says nothing of whether two are equal.
+#[derive(Clone, Copy)]
+struct Name<'a> {
+    name: &'a str,
+    raw: u32,
+    index: u32,
 }
-impl Hasher for Fx {
-    // The map goes by the lowest bits, and the lowest of a product say little of what was hashed.
-    fn finish(&self) -> u64 {
-        (self.0 ^ self.0 >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for c in bytes.chunks(8) {
-            let mut w = [0u8; 8];
-            w[..c.len()].copy_from_slice(c);
-            self.0 =
-                (self.0.rotate_left(5) ^ u64::from_le_bytes(w)).wrapping_mul(0x517c_c1b7_2722_0a95);
+impl<'a> Name<'a> {
+    fn new(name: &'a str) -> Name<'a> {
+        Name {
+            name,
+            raw: raw(name.as_bytes()),
+            index: 0,
         }
     }
+    /// The highest bits: slots go by the lowest.
+    fn shard(&self) -> usize {
+        (self.raw >> 28) as usize % SHARDS
+    }
+}
+impl PartialEq for Name<'_> {
+    fn eq(&self, other: &Name) -> bool {
+        self.raw == other.raw && self.name == other.name
+    }
+}
+impl Eq for Name<'_> {}
+impl Hash for Name<'_> {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        to.write_u32(self.raw);
+    }
+}
+
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A number for bytes, in which each bit says something of all of them.
+fn raw(bytes: &[u8]) -> u32 {
+    let add = |h: u64, w: u64| (h.rotate_left(5) ^ w).wrapping_mul(0x517c_c1b7_2722_0a95);
+    let mut words = bytes.chunks_exact(8);
+    let mut h = bytes.len() as u64;
+    for w in &mut words {
+        h = add(h, w.try_into().map_or(0, u64::from_le_bytes));
+    }
+    let rest = words.remainder().iter();
+    h = add(h, rest.fold(0, |w, &b| w << 8 | u64::from(b)));
+    ((h ^ h >> 32).wrapping_mul(GOLDEN) >> 32) as u32
+}
+
+/// Tags of a set are its hashes' highest bits, and slots go by the lowest.
+#[derive(Default, Clone, Copy)]
+struct Spread;
+struct Spreading(u64);
+impl BuildHasher for Spread {
+    type Hasher = Spreading;
+    fn build_hasher(&self) -> Spreading {
+        Spreading(0)
+    }
+}
+impl Hasher for Spreading {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {}
+    fn write_u32(&mut self, raw: u32) {
+        self.0 = u64::from(raw).wrapping_mul(GOLDEN);
+    }
+}
+
+/// Places of segments, of which none is there: memory that nobody has touched yet.
+fn no_segments() -> Box<[AtomicPtr<Segment>]> {
+    let none = Box::into_raw(vec![0usize; SEGS].into_boxed_slice());
+    // SAFETY: an atomic pointer is as large as a number, and as aligned; zero is the null pointer.
+    unsafe { Box::from_raw(none as *mut [AtomicPtr<Segment>]) }
 }
 
 fn table() -> &'static Table {
     static T: OnceLock<Table> = OnceLock::new();
     T.get_or_init(|| {
         let t = Table {
-            segs: (0..SEGS)
-                .map(|_| AtomicPtr::new(std::ptr::null_mut()))
-                .collect(),
-            shards: std::array::from_fn(|_| RwLock::new(HashMap::with_hasher(FxBuild))),
+            segs: no_segments(),
+            shards: std::array::from_fn(|_| {
+                RwLock::new(HashSet::with_capacity_and_hasher(ROOM, Spread))
+            }),
             count: AtomicU32::new(0),
             limit: AtomicU32::new(DEFAULT_LIMIT),
         };
         for (i, name) in purlin_isa::atoms::PRESET.iter().enumerate() {
-            let got = t.intern(name);
+            let got = t.intern(name, Some(name));
             debug_assert_eq!(got, Ok(i as u32), "preset atom {name} listed twice");
         }
         t
@@ -97,63 +159,78 @@ fn ord0(s: &[u8]) -> u32 {
 }
 
 impl Table {
-    fn shard(&self, s: &str) -> &RwLock<HashMap<&'static str, u32, FxBuild>> {
-        let mut h = Fx(0);
-        h.write(s.as_bytes());
-        &self.shards[(h.0 >> 57) as usize % SHARDS]
-    }
     fn find(&self, s: &str) -> Option<u32> {
-        self.shard(s).read().get(s).copied()
+        let name = Name::new(s);
+        self.find_name(&name)
     }
-    fn intern(&self, s: &str) -> Result<u32, AtomError> {
-        if let Some(i) = self.find(s) {
+    fn find_name(&self, name: &Name) -> Option<u32> {
+        let names = self.shards[name.shard()].read();
+        let names: &HashSet<Name, Spread> = &names;
+        names.get(name).map(|n| n.index)
+    }
+    /// `kept`: the same name, if it stays anyway.
+    fn intern(&self, s: &str, kept: Option<&'static str>) -> Result<u32, AtomError> {
+        let name = Name::new(s);
+        if let Some(i) = self.find_name(&name) {
             return Ok(i);
         }
         if s.len() > MAX_CHARS && s.chars().count() > MAX_CHARS {
             return Err(AtomError::TooLong);
         }
-        let mut m = self.shard(s).write();
-        if let Some(&i) = m.get(s) {
-            return Ok(i);
+        let mut names = self.shards[name.shard()].write();
+        let known: &HashSet<Name, Spread> = &names;
+        if let Some(n) = known.get(&name) {
+            return Ok(n.index);
         }
         let i = self.count.fetch_add(1, Ordering::Relaxed);
         if i >= self.limit.load(Ordering::Relaxed) || (i >> SEG_BITS) as usize >= SEGS {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return Err(AtomError::TableFull);
         }
-        let e: &'static Entry = Box::leak(Box::new(Entry {
-            name: s.into(),
-            ord: ord0(s.as_bytes()),
-            hash: hash_of_name(s),
-        }));
+        let kept = kept.unwrap_or_else(|| Box::leak(s.into()));
+        let seg = self.segment(i);
+        let at = i as usize & (SEG - 1);
+        // SAFETY: segments are never freed; the place of an entry is this atom's alone until its index is published below, and nobody
+        // writes there again.
+        let entry = unsafe {
+            (*seg.entries[at].get()).write(Entry {
+                name: kept,
+                ord: ord0(s.as_bytes()),
+                hash: hash_of_name(s),
+            })
+        };
+        seg.known[at].store(entry, Ordering::Release);
+        names.insert(Name {
+            name: kept,
+            index: i,
+            ..name
+        });
+        NAME_BYTES.fetch_add(s.len(), Ordering::Relaxed);
+        Ok(i)
+    }
+    /// That of an atom, made if it isn't there yet.
+    fn segment(&self, i: u32) -> &'static Segment {
         let slot = &self.segs[(i >> SEG_BITS) as usize];
         let mut seg = slot.load(Ordering::Acquire);
         if seg.is_null() {
-            let new = Box::into_raw(Box::new(std::array::from_fn(|_| {
-                AtomicPtr::new(std::ptr::null_mut())
-            })));
-            match slot.compare_exchange(
-                std::ptr::null_mut(),
-                new,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
+            let layout = Layout::new::<Segment>();
+            // SAFETY: it has a size. All zeros are one: no pointer, and room for entries.
+            let new = unsafe { alloc_zeroed(layout) }.cast::<Segment>();
+            if new.is_null() {
+                handle_alloc_error(layout)
+            }
+            let none = std::ptr::null_mut();
+            match slot.compare_exchange(none, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => seg = new,
                 Err(other) => {
-                    // SAFETY: `new` was made above and lost the race; nobody else saw it.
-                    drop(unsafe { Box::from_raw(new) });
+                    // SAFETY: it was made above and lost the race; nobody else saw it.
+                    unsafe { dealloc(new.cast(), layout) };
                     seg = other;
                 }
             }
         }
-        // SAFETY: segments are never freed; the slot is this atom's alone until its index is published below.
-        unsafe {
-            (&(*seg))[i as usize & (SEG - 1)]
-                .store(e as *const Entry as *mut Entry, Ordering::Release)
-        };
-        m.insert(&e.name, i);
-        NAME_BYTES.fetch_add(s.len(), Ordering::Relaxed);
-        Ok(i)
+        // SAFETY: segments are never freed.
+        unsafe { &*seg }
     }
     fn entry(&self, i: u32) -> Option<&'static Entry> {
         let seg = self
@@ -163,9 +240,9 @@ impl Table {
         if seg.is_null() {
             return None;
         }
-        // SAFETY: segments and entries are never freed.
+        // SAFETY: segments, and the entries in them, are never freed.
         unsafe {
-            (&(*seg))[i as usize & (SEG - 1)]
+            (&(*seg).known)[i as usize & (SEG - 1)]
                 .load(Ordering::Acquire)
                 .as_ref()
         }
@@ -174,7 +251,12 @@ impl Table {
 
 /// The atom of that name, made if it is new.
 pub fn try_intern(s: &str) -> Result<Term, AtomError> {
-    table().intern(s).map(Term::atom)
+    table().intern(s, None).map(Term::atom)
+}
+
+/// The same for a name that stays: it isn't copied.
+pub fn try_intern_static(s: &'static str) -> Result<Term, AtomError> {
+    table().intern(s, Some(s)).map(Term::atom)
 }
 
 /// The atom of that name, made if it is new.
@@ -216,7 +298,7 @@ pub fn existing(s: &str) -> Option<Term> {
 /// The name of an atom; empty for what is no atom.
 pub fn name(t: Term) -> &'static str {
     debug_assert!(t.is_atom());
-    table().entry(t.atom_index()).map_or("", |e| &e.name)
+    table().entry(t.atom_index()).map_or("", |e| e.name)
 }
 
 /// The hash of an atom's name: hashpjw over its characters (those beyond Latin-1 as their UTF-8 bytes).
@@ -313,7 +395,7 @@ static NAME_BYTES: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsi
 /// Bytes of all names of atoms, and of the table that leads to them.
 pub fn bytes() -> (usize, usize) {
     let n = count() as usize;
-    let entry = size_of::<Entry>() + size_of::<AtomicPtr<Entry>>() + size_of::<(&str, u32)>() + 1;
+    let entry = size_of::<Entry>() + size_of::<AtomicPtr<Entry>>() + size_of::<Name>() + 1;
     (NAME_BYTES.load(Ordering::Relaxed), n * entry)
 }
 
@@ -350,10 +432,9 @@ mod tests {
         let (mut slots, mut names) = (std::collections::HashSet::new(), 0);
         for i in 0..60_000 {
             let name = format!("a_name_{i}");
-            let mut raw = Fx(0);
-            raw.write(name.as_bytes());
-            if ((raw.0 >> 57) as usize).is_multiple_of(SHARDS) {
-                let hash = FxBuild.hash_one(name.as_str());
+            let name = Name::new(&name);
+            if name.shard() == 0 {
+                let hash = Spread.hash_one(name);
                 // The map's tags are the highest bits, its slots the lowest.
                 seen.insert(hash >> 57);
                 slots.insert(hash & 0xFFFF);

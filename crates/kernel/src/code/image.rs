@@ -546,7 +546,7 @@ impl Atoms {
         Some(w.0)
     }
     /// Makes them again; whether they have become what they were.
-    fn again(release: u32, bytes: &[u8]) -> Option<bool> {
+    fn again(release: u32, bytes: &'static [u8]) -> Option<bool> {
         let mut r = Reader(bytes);
         if r.n()? != release {
             return Some(false);
@@ -554,7 +554,7 @@ impl Atoms {
         for _ in 0..r.n()? {
             let index = r.n()?;
             let name = std::str::from_utf8(r.bytes()?).ok()?;
-            if atom::try_intern(name).ok()?.atom_index() != index {
+            if atom::try_intern_static(name).ok()?.atom_index() != index {
                 return Some(false);
             }
         }
