@@ -64,7 +64,7 @@ all='
   sh scripts/memory_limit.sh || bad=1
   sh scripts/containers.sh || bad=1
   SIDES=purlin LIMITED_BY=memory.high sh scripts/containers.sh || bad=1
-  SIDES=stock SECONDS_MOST=30 LIMITED_BY=memory.high sh scripts/containers.sh
+  SIDES=stock SECONDS_MOST=30 LIMITED_BY=memory.high sh scripts/containers.sh heap
   exit $bad'
 printf '%s\n' "${1:-$all}" >"$root/command"
 (cd "$root" && find . -xdev | cpio -o -H newc 2>/dev/null) | gzip -1 >"$work/root.gz"
@@ -76,6 +76,6 @@ qemu-system-x86_64 -accel "${ACCEL:-tcg,thread=multi}" -cpu max -smp "${PROCESSO
   -append "console=ttyS0 quiet panic=-1 mitigations=off" </dev/null &
 machine=$!
 trap 'kill $machine 2>/dev/null; rm -rf "$work"' EXIT
-tail -n +1 -s 0.5 --pid=$machine -f "$work/console" | stdbuf -oL tr -d '\r' | sed -un '/^.*Linux [0-9.]*-/,$p'
+tail -n +1 -s 0.5 --pid=$machine -f "$work/console" | stdbuf -oL tr -d '\r' | sed -u '1,/^.*Linux [0-9.]*-/{/Linux [0-9.]*-/!d;}'
 wait $machine
 tr -d '\r' <"$work/console" | grep -q '^status 0$'

@@ -87,7 +87,7 @@ says() { # what is said of it, the line
 }
 for side in ${SIDES:-purlin stock}; do
   for file in $files; do
-    case $side in stock) set -- escript ;; *) set -- "$PURLIN" escript ;; esac
+    case $side in stock) set -- env SECONDS_MOST=1 escript ;; *) set -- "$PURLIN" escript ;; esac
     limit "$file" none
     # shellcheck disable=SC2016
     sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@" "$dir/limited.escript" <"$dir/in" >"$dir/out" &
