@@ -49,6 +49,9 @@ fn main() -> ExitCode {
     }
 }
 
+/// Commands that are tools of Erlang and Elixir: what stands behind them is theirs.
+const HAND_ON: [&str; 7] = ["erl", "erlc", "escript", "elixir", "elixirc", "iex", "mix"];
+
 fn dispatch(argv: &[OsString]) -> Result<u8, Failure> {
     let invoked = argv.first().and_then(|name| Path::new(name).file_name());
     if let Some(command) = COMMANDS
@@ -95,7 +98,14 @@ fn dispatch(argv: &[OsString]) -> Result<u8, Failure> {
         _ => name.as_os_str(),
     };
     match COMMANDS.iter().find(|row| name == row.name) {
-        Some(command) => (command.run)(&Context::new(otp_root, name.into()), args),
+        Some(command) => {
+            let context = Context::new(otp_root, name.into());
+            let asks = args.first().is_some_and(|a| a == "-h" || a == "--help");
+            if asks && !HAND_ON.contains(&command.name) {
+                return commands::help::help(&context, &[command.name.into()]);
+            }
+            (command.run)(&context, args)
+        }
         None => {
             let kind = if name.as_encoded_bytes().starts_with(b"-") {
                 "option"

@@ -1158,3 +1158,35 @@ fn exec_tells_of_releases_with_another_emulator() {
     let output = purlin(&["exec", "--", "true"], &env, &scratch.0.join("_build"));
     assert_eq!(essence(&output), (Some(0), String::new(), String::new()));
 }
+
+/// Behind a command as before it; what comes behind Erlang's own tools is theirs.
+#[test]
+fn commands_say_what_they_take() {
+    let scratch = Scratch::new();
+    let commands = [
+        "run",
+        "exec",
+        "erts",
+        "build",
+        "disasm",
+        "bench",
+        "explain",
+        "schedules",
+        "replay",
+        "measure",
+        "observe",
+        "version",
+        "help",
+    ];
+    for command in commands {
+        let told = purlin(&["help", command], &[], &scratch.0);
+        for option in ["-h", "--help"] {
+            let output = purlin(&[command, option], &[], &scratch.0);
+            assert!(output.status.success(), "{command}: {output:?}");
+            let same = command == "help" || output.stdout == told.stdout;
+            assert!(same, "{command}: {output:?}");
+        }
+    }
+    let left = fs::read_dir(&scratch.0).expect("is there").count();
+    assert_eq!(left, 0);
+}

@@ -11,7 +11,7 @@ mod erts;
 mod escript;
 mod exec;
 pub mod explain;
-mod help;
+pub mod help;
 mod manual;
 pub mod measure;
 mod observe;
