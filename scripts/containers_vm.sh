@@ -76,6 +76,6 @@ qemu-system-x86_64 -accel "${ACCEL:-tcg,thread=multi}" -cpu max -smp "${PROCESSO
   -append "console=ttyS0 quiet panic=-1 mitigations=off" </dev/null &
 machine=$!
 trap 'kill $machine 2>/dev/null; rm -rf "$work"' EXIT
-tail -n +1 -s 0.5 --pid=$machine -f "$work/console" | stdbuf -oL tr -d '\r' | sed -u '1,/^.*Linux [0-9.]*-/{/Linux [0-9.]*-/!d;}'
+tail -n +1 -s 0.5 --pid=$machine -f "$work/console" | stdbuf -oL tr -d '\r' | sed -u '0,/^.*Linux [0-9.]*-/{/Linux [0-9.]*-/!d;}'
 wait $machine
 tr -d '\r' <"$work/console" | grep -q '^status 0$'
