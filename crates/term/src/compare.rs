@@ -15,6 +15,7 @@ use crate::atom;
 use crate::hash;
 use crate::layout::{self, Bits, MAP_FLAT};
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
+use crate::prefetch::prefetch;
 use crate::record::Definition;
 use crate::release::{self, MAP_KEYS_BY_NUMBER, SIGNED_ZEROS};
 use crate::word::{Subtag, Term, header_subtag};
@@ -607,24 +608,31 @@ enum Frame {
     Array(*const Term, *const Term, usize),
     /// Go back to the arithmetic order, whatever the result.
     ArithmeticAgain,
-    /// Looking for the least of the keys that only one of two hash maps has.
-    LeastKey {
-        /// Key, and whether the left map has it.
-        keys: Vec<(Term, bool)>,
-        at: usize,
-        best: usize,
-        exact: bool,
-    },
-    /// Comparing the values of hash maps with equal keys; the result is that of the least key whose values differ.
-    Values {
-        pairs: Vec<(Term, Term, Term)>,
-        at: usize,
-        best: Option<(Term, Ordering)>,
-        /// Result for the values at `at`, while the keys are compared.
-        pending: Option<Ordering>,
-        exact: bool,
-    },
+    LeastKey(Box<LeastKey>),
+    Values(Box<Values>),
 }
+
+/// Looking for the least of the keys that only one of two hash maps has.
+struct LeastKey {
+    /// Key, and whether the left map has it.
+    keys: Vec<(Term, bool)>,
+    at: usize,
+    best: usize,
+    exact: bool,
+}
+
+/// Comparing the values of hash maps with equal keys; the result is that of the least key whose values differ.
+struct Values {
+    pairs: Vec<(Term, Term, Term)>,
+    at: usize,
+    best: Option<(Term, Ordering)>,
+    /// Result for the values at `at`, while the keys are compared.
+    pending: Option<Ordering>,
+    exact: bool,
+}
+
+// A term may be so deep that a frame is left for each of its words.
+const _: () = assert!(size_of::<Frame>() <= 32);
 
 /// Whether keys stand in the exact order of terms.
 fn in_order(keys: &[Term]) -> bool {
@@ -642,7 +650,7 @@ fn hashmap_frame(a: Term, b: Term, exact: bool) -> Frame {
     hashmap_pairs(a, &mut va);
     hashmap_pairs(b, &mut vb);
     if va.iter().zip(&vb).all(|(x, y)| eq_exact(x.0, y.0)) {
-        return Frame::Values {
+        return Frame::Values(Box::new(Values {
             pairs: va
                 .iter()
                 .zip(&vb)
@@ -653,7 +661,7 @@ fn hashmap_frame(a: Term, b: Term, exact: bool) -> Frame {
             best: None,
             pending: None,
             exact,
-        };
+        }));
     }
     let mut by_hash: std::collections::HashMap<u32, SmallVec<[Term; 1]>> =
         std::collections::HashMap::with_capacity(vb.len());
@@ -674,12 +682,12 @@ fn hashmap_frame(a: Term, b: Term, exact: bool) -> Frame {
     for l in by_hash.values() {
         keys.extend(l.iter().map(|k| (*k, false)));
     }
-    Frame::LeastKey {
+    Frame::LeastKey(Box::new(LeastKey {
         keys,
         at: 1,
         best: 0,
         exact,
-    }
+    }))
 }
 
 /// The order of two terms that are not the same word. Tuples are walked without a stack as long as nothing has terms in it before their
@@ -786,8 +794,7 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
                     // Heads that are the same word are stepped over, and small integers need no frame.
                     let (x, y) = (*a.ptr(), *b.ptr());
                     if x == y {
-                        a = *a.ptr().add(1);
-                        b = *b.ptr().add(1);
+                        (a, b) = behind_same(a, b);
                         continue 'all;
                     }
                     if x.is_small() && y.is_small() {
@@ -870,7 +877,7 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
                                 let f = hashmap_frame(a, b, exact);
                                 todo.push(f);
                                 // The frame takes a result: start it with the pair it would ask for first.
-                                if let Some(Frame::LeastKey { .. }) = todo.last() {
+                                if let Some(Frame::LeastKey(_)) = todo.last() {
                                     exact = true;
                                 }
                                 match start_frame(&mut todo, &mut exact) {
@@ -925,7 +932,8 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
                         break;
                     }
                 }
-                Some(Frame::LeastKey { at, best, .. }) => {
+                Some(Frame::LeastKey(f)) => {
+                    let LeastKey { at, best, .. } = &mut **f;
                     // `r` is the order of keys[at] against keys[best].
                     if r.is_lt() {
                         *best = *at;
@@ -940,13 +948,14 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
                         Err(o) => r = o,
                     }
                 }
-                Some(Frame::Values {
-                    pairs,
-                    at,
-                    best,
-                    pending,
-                    ..
-                }) => {
+                Some(Frame::Values(f)) => {
+                    let Values {
+                        pairs,
+                        at,
+                        best,
+                        pending,
+                        ..
+                    } = &mut **f;
                     match pending.take() {
                         // `r` is the order of the key at `at` against the least so far.
                         Some(o) => {
@@ -985,18 +994,48 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
     }
 }
 
+/// What follows the cells of two lists whose heads are the same words.
+///
+/// # Safety
+/// Both are conses.
+#[inline]
+unsafe fn behind_same(mut a: Term, mut b: Term) -> (Term, Term) {
+    // The cells of a list mostly lie side by side, in either direction: those so many ahead are fetched.
+    const AHEAD: isize = 32;
+    let fetch = |cell: *mut Term, next: *mut Term| {
+        let step = (next as isize).wrapping_sub(cell as isize);
+        prefetch(next.wrapping_byte_offset(step.wrapping_mul(AHEAD)));
+    };
+    loop {
+        let (p, q) = (a.ptr(), b.ptr());
+        // SAFETY: conses are two words.
+        unsafe {
+            if *p != *q {
+                return (a, b);
+            }
+            (a, b) = (*p.add(1), *q.add(1));
+        }
+        fetch(p, a.ptr());
+        fetch(q, b.ptr());
+        if a == b || !a.is_list_ptr() || !b.is_list_ptr() {
+            return (a, b);
+        }
+    }
+}
+
 /// The next pair that the map frame on top wants compared; pops it and gives its result where it has no more.
 fn start_frame(
     todo: &mut SmallVec<[Frame; 8]>,
     exact: &mut bool,
 ) -> Result<(Term, Term), Ordering> {
     let (done, was_exact) = match todo.last() {
-        Some(Frame::LeastKey {
-            keys,
-            at,
-            best,
-            exact: e,
-        }) => {
+        Some(Frame::LeastKey(f)) => {
+            let LeastKey {
+                keys,
+                at,
+                best,
+                exact: e,
+            } = &**f;
             if let Some((k, _)) = keys.get(*at) {
                 *exact = true;
                 return Ok((*k, keys[*best].0));
@@ -1008,13 +1047,14 @@ fn start_frame(
             };
             (o, *e)
         }
-        Some(Frame::Values {
-            pairs,
-            at,
-            best,
-            exact: e,
-            ..
-        }) => {
+        Some(Frame::Values(f)) => {
+            let Values {
+                pairs,
+                at,
+                best,
+                exact: e,
+                ..
+            } = &**f;
             if let Some((_, x, y)) = pairs.get(*at) {
                 *exact = *e;
                 return Ok((*x, *y));

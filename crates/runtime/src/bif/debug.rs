@@ -12,6 +12,7 @@ use crate::ids;
 use crate::process::{EXIT_PENDING, OFF_HEAP_QUEUE};
 use crate::sched::{binding, multi_scheduling};
 use crate::signal::{self, handle};
+use purlin_native::hashing::Hashing;
 use purlin_native::reschedule::{self, dirty_if_large};
 use purlin_term::bits::BsWriter;
 use purlin_term::frag::Fragment;
@@ -566,13 +567,13 @@ fn sub_binary_words(t: Term, original: Option<Term>) -> usize {
 /// Words of a term, where what is reached twice counts once, and literals, which belong to no process, don't count.
 fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     dirty_if_large(cx, "erts_debug", "size_shared", &[t], t)?;
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::<*mut Term, Hashing>::default();
     let mut counts = |p: *mut Term| {
         let literal = region::is_region_ptr(p) && super::persistent::is_literal(p);
         !literal && seen.insert(p)
     };
     // What large binaries refer to.
-    let mut wholes = HashSet::new();
+    let mut wholes = HashSet::<_, Hashing>::default();
     let mut words = 0;
     let mut todo = vec![t];
     while let Some(mut t) = todo.pop() {
@@ -621,7 +622,7 @@ fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
     )?;
     let stays = |t: Term| t.is_immed() || (!literals && region::is_region_ptr(t.ptr()));
     let mut root = t;
-    let mut copies: HashMap<*mut Term, Term> = HashMap::new();
+    let mut copies: HashMap<*mut Term, Term, Hashing> = HashMap::default();
     // Slots that hold a term of the original.
     let mut todo: Vec<*mut Term> = vec![&mut root];
     while let Some(slot) = todo.pop() {
