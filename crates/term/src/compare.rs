@@ -426,7 +426,8 @@ fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
                 ((*p, *q), (*p.add(1), *q.add(1)))
             };
             if x == y {
-                (a, b) = (xs, ys);
+                // SAFETY: conses.
+                (a, b) = unsafe { behind_same(a, b) };
             } else if xs == ys {
                 (a, b) = (x, y);
             } else {

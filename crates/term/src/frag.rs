@@ -88,6 +88,9 @@ impl Fragment {
         if mem.is_null() {
             std::alloc::handle_alloc_error(l);
         }
+        if !fence::on() {
+            crate::large::in_large_pages(mem, l.size());
+        }
         self.blocks.push(Block {
             mem: mem as *mut Term,
             words,

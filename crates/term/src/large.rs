@@ -107,7 +107,7 @@ pub(crate) fn allocate(l: Layout) -> *mut u8 {
 /// Asks for large pages behind a large block, before anything is in it. (The system is slow at moving some that are there, as it does
 /// where a block grows.)
 #[inline]
-fn in_large_pages(p: *mut u8, bytes: usize) {
+pub(crate) fn in_large_pages(p: *mut u8, bytes: usize) {
     #[cfg(target_os = "linux")]
     if bytes >= LARGE_PAGES && !p.is_null() && !is_crowded() {
         let page = crate::sys::page_bytes();
