@@ -108,6 +108,9 @@ pub struct Heap {
     /// The size of the block that was last made smaller for being largely empty, as a place in the series of sizes; 0 where the process
     /// has waited since. One that has grown so large again, without waiting, needs the room now and then, and keeps it.
     pub(crate) shrunk: u8,
+    /// The last sweep of a large old generation has found that most of it had died: what is promoted lives for a little longer than the
+    /// young block lasts.
+    pub(crate) dies_old: bool,
 }
 
 /// The private copy of a smaller term that is sent again and again goes with the next collection, whenever that comes.
@@ -160,6 +163,7 @@ impl Heap {
             promoted: 0,
             room: 0,
             shrunk: 0,
+            dies_old: false,
         }
     }
     /// Collections that don't sweep the heap whole are wanted, however small it is.

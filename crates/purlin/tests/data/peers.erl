@@ -67,14 +67,26 @@ node_name(Name) ->
     [_, Host] = string:split(atom_to_list(node()), "@"),
     list_to_atom(Name ++ "@" ++ Host).
 
-%% The handshake, as the node that asks for the connection.
+%% The handshake, as the node that asks for the connection; once more where the kernel's process has not heard yet that the one before
+%% is gone, of which others are told sooner.
 open(Name) ->
+    case shake(Name) of
+        alive -> receive after 100 -> open(Name) end;
+        S -> S
+    end.
+
+shake(Name) ->
     Node = atom_to_list(node_name(Name)),
     [Short, Host] = string:split(atom_to_list(node()), "@"),
     {port, Port, _} = erl_epmd:port_please(Short, Host),
     {ok, S} = gen_tcp:connect(Host, Port, [{active, false}, binary, {packet, 2}]),
     ok = gen_tcp:send(S, <<$N, ?FLAGS:64, 77:32, (length(Node)):16, (list_to_binary(Node))/binary>>),
-    {ok, <<"sok">>} = gen_tcp:recv(S, 0, 5000),
+    case gen_tcp:recv(S, 0, 5000) of
+        {ok, <<"sok">>} -> shake_on(S);
+        {ok, <<"salive">>} -> gen_tcp:close(S), alive
+    end.
+
+shake_on(S) ->
     {ok, <<$N, _:64, Challenge:32, _:32, _/binary>>} = gen_tcp:recv(S, 0, 5000),
     Digest = fun(C) -> erlang:md5(["biscuit", integer_to_list(C)]) end,
     ok = gen_tcp:send(S, <<$r, 4711:32, (Digest(Challenge))/binary>>),

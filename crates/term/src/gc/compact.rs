@@ -30,7 +30,7 @@
 
 use super::invariants::{fatal, words_between};
 use super::regions::{Notes, SeenRegion, mark_sent};
-use super::sizes::{STEPS_ABOVE_WORDS, comes_back, old_size_for, spare_words_after};
+use super::sizes::{STEPS_ABOVE_WORDS, comes_back, died_mostly, old_size_for, spare_words_after};
 use super::steps;
 use crate::blocks::may_cut_block;
 use crate::blocks::{alloc_block, cut_block, decommit_between, free_block, grow_block};
@@ -474,6 +474,7 @@ pub(crate) unsafe fn collect(
     drop(sent);
 
     let words = map.count();
+    heap.dies_old = died_mostly(len >> 3, words);
     let block = heap.old_block_words();
     if room == Room::Grow && stays(heap, len >> 3, words) {
         steps::leave(heap, &mut map, words);

@@ -337,6 +337,13 @@ unsafe fn copy_young(
         size = heap_size_for(size + 1);
     }
     size = size.max(room);
+    let wide = match heap.dies_old {
+        true => young_part_before_death(heap.old_words(), heap.serves, is_crowded()),
+        false => 0,
+    };
+    if wide > size {
+        size = heap_size_for(wide);
+    }
     if stress::roll(2) {
         size = 0;
     }
@@ -391,7 +398,7 @@ unsafe fn copy_young(
         }
     } else if size > LARGE_WORDS && want < size / 4 && room == 0 && !stays {
         // A small new generation in front of a large old one would be collected too often.
-        let least = part.max(kept).max(heap.min_heap_words);
+        let least = part.max(wide).max(kept).max(heap.min_heap_words);
         let target = heap_size_for((3 * want).max(least));
         if target < size {
             heap.shrunk = place_of(size);

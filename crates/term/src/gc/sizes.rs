@@ -264,6 +264,20 @@ pub(super) fn young_part(old_words: usize, serves: bool, crowded: bool) -> usize
     }
 }
 
+/// Whether of an old generation of so many words little lived, so that its process promotes what is about to die.
+pub(super) fn died_mostly(used: usize, live: usize) -> bool {
+    live <= used / 2
+}
+
+/// Words of the young block in front of so many old words where those [`died_mostly`]: as many, up to 32 MiB. 0: no more than anywhere.
+/// A pass over a list that is large makes another one, and the one before dies when that is done: it is to be young then.
+pub(super) fn young_part_before_death(old_words: usize, serves: bool, crowded: bool) -> usize {
+    match old_words > COMPUTED_WORDS && !serves && !crowded {
+        true => old_words.min(4 << 20),
+        false => 0,
+    }
+}
+
 /// Words of the largest young block that is made for the sake of the old generation behind it.
 pub(super) const MOST_YOUNG_WORDS: usize = 1 << 17;
 
@@ -407,6 +421,28 @@ mod tests {
                 spare_words_after(used, live, true),
             );
             assert_eq!(said, (spare, spare_words(live, true)), "{live} of {used}");
+        }
+    }
+
+    /// (words that were old, that live, words of the young block in front of so many)
+    #[test]
+    fn young_blocks_are_large_where_the_old_dies() {
+        for (used, live, died) in [
+            (3 << 20, 1 << 20, true),
+            (3 << 20, 2 << 20, false),
+            (0, 0, true),
+        ] {
+            assert_eq!(died_mostly(used, live), died, "{live} of {used}");
+        }
+        for (old, young) in [
+            (COMPUTED_WORDS, 0),
+            (COMPUTED_WORDS + 1, COMPUTED_WORDS + 1),
+            (3 << 20, 3 << 20),
+            (1 << 30, 4 << 20),
+        ] {
+            assert_eq!(young_part_before_death(old, false, false), young, "{old}");
+            assert_eq!(young_part_before_death(old, true, false), 0);
+            assert_eq!(young_part_before_death(old, false, true), 0);
         }
     }
 
