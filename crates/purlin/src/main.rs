@@ -18,6 +18,7 @@ mod elf;
 mod explain;
 mod failure;
 mod find_otp;
+mod fresh;
 mod linker;
 mod observe;
 mod shims;

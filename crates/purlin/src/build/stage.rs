@@ -17,6 +17,7 @@ use super::{Content, Manifest, shown, tool};
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, REFUSED, SYSTEM, USAGE, reason, say};
 use crate::find_otp;
+use crate::fresh::Folder;
 
 const STAGE: &str = include_str!("stage.erl");
 /// The program by which the system's own resolver is asked; each start of OTP does.
@@ -24,21 +25,9 @@ const RESOLVER: &str = "inet_gethost";
 /// Folders deeper than this are a circle.
 const DEEPEST: usize = 64;
 
-/// A folder that goes when it is done with.
-pub struct Work(PathBuf);
-
-impl Work {
-    fn new() -> Result<Work, Failure> {
-        let dir = std::env::temp_dir().join(format!("purlin-build-{}", std::process::id()));
-        fs::create_dir(&dir).map_err(|e| failed("make", &dir, &e))?;
-        Ok(Work(dir))
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn work_folder() -> Result<Folder, Failure> {
+    Folder::temporary("purlin-build")
+        .map_err(|e| failed("make a folder in", &std::env::temp_dir(), &e))
 }
 
 fn failed(what: &str, path: &Path, error: &io::Error) -> Failure {
@@ -69,7 +58,7 @@ pub fn stage(
     if input.join("releases/start_erl.data").is_file() {
         return release(context, input);
     }
-    let work = Work::new()?;
+    let work = work_folder()?;
     if let Ok(project) = fs::read_to_string(input.join("mix.exs")) {
         let environment = [("MIX_ENV", "prod")];
         let mix = |words: &[&OsStr]| tool(context, input, words, &environment);
@@ -149,7 +138,7 @@ fn escript_in(dir: &Path) -> Result<PathBuf, Failure> {
 /// A program of one file.
 fn file(context: &Context, input: &Path, apps: &str) -> Result<(Manifest, Vec<Content>), Failure> {
     let otp = context.otp()?;
-    let work = Work::new()?;
+    let work = work_folder()?;
     let name = input
         .file_stem()
         .unwrap_or_default()

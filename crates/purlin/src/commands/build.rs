@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use super::erts::own_program;
 use crate::build::{images, pack, shown, stage};
 use crate::context::Context;
 use crate::failure::{Failure, SYSTEM, USAGE, reason};
+use crate::fresh;
 
 const USE: &str = "purlin build FILE|PROJECT -o OUT [--apps A,B]";
 
@@ -45,13 +47,15 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let fresh = folder.join(format!(".purlin-build-{}", std::process::id()));
-    let written = fs::write(&fresh, &bytes)
-        .and_then(|()| fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)))
+    let written = |e| system(&format!("write {}", shown(&out)), &e);
+    let (mut file, fresh) = fresh::file(folder, ".purlin-build", 0o600).map_err(written)?;
+    let done = file
+        .write_all(&bytes)
+        .and_then(|()| file.set_permissions(fs::Permissions::from_mode(0o755)))
         .and_then(|()| fs::rename(&fresh, &out));
-    if let Err(e) = written {
+    if let Err(e) = done {
         let _ = fs::remove_file(&fresh);
-        return Err(system(&format!("write {}", shown(&out)), &e));
+        return Err(written(e));
     }
     Ok(0)
 }

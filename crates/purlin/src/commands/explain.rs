@@ -13,9 +13,9 @@ use purlin_diagnostics::json::{self, Json};
 use super::{print, print_bytes};
 use crate::context::Context;
 use crate::explain::check::Check;
-use crate::explain::variables::Folder;
 use crate::explain::{check, profile, text, variables};
 use crate::failure::{CHECK_FAILED, Failure, NO_ANSWER, NO_INPUT, SYSTEM, USAGE, reason, say};
+use crate::fresh::{self, Folder};
 
 /// How long an emulator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -279,12 +279,7 @@ pub struct Answer(pub PathBuf);
 
 impl Answer {
     pub fn new() -> std::io::Result<Answer> {
-        use std::os::unix::fs::OpenOptionsExt;
-        let name = format!("purlin-explain-{}-{:x}", std::process::id(), nanos());
-        let path = std::env::temp_dir().join(name);
-        // Not one that is there: it may be a link of somebody else's.
-        let mut open = std::fs::OpenOptions::new();
-        open.write(true).create_new(true).mode(0o600).open(&path)?;
+        let (_, path) = fresh::file(&std::env::temp_dir(), "purlin-explain", 0o600)?;
         Ok(Answer(path))
     }
 }
@@ -293,11 +288,6 @@ impl Drop for Answer {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
-}
-
-fn nanos() -> u128 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |d| d.as_nanos())
 }
 
 /// Shows an answer: on standard output, but a program that `ran` has that for itself, so then on standard error.

@@ -5,8 +5,7 @@
 //! intermediate code. Arguments and what patterns bind have numbers there. In Core Erlang it can be seen which name an argument gets;
 //! what is left is one of the fun's free variables that are not known by then: one name, or a few of which it is one. Without a file, or without debug information in it, variables have no names.
 
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use purlin_diagnostics::json::Json;
@@ -14,6 +13,7 @@ use purlin_runtime::code::objects;
 
 use super::{number, word};
 use crate::context::Context;
+use crate::fresh::Folder;
 
 /// Funs that are looked up, at most.
 const MOST: usize = 50;
@@ -217,8 +217,7 @@ fn ask(context: &Context, funs: &[[String; 2]]) -> Option<String> {
     if let Some(elixir) = crate::commands::elixir::library() {
         command.arg("-pa").arg(elixir);
     }
-    let name = format!("purlin-variables-{}", std::process::id());
-    let folder = Folder::new(std::env::temp_dir().join(name)).ok()?;
+    let folder = Folder::temporary("purlin-variables").ok()?;
     command.args(["-eval", HELPER, "-extra"]).arg(&folder.0);
     command.args(funs.iter().flatten());
     command.stdin(Stdio::null()).stderr(Stdio::null());
@@ -227,24 +226,6 @@ fn ask(context: &Context, funs: &[[String; 2]]) -> Option<String> {
     }
     let output = command.output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// A folder of this user's own, which goes when this is dropped.
-pub struct Folder(pub PathBuf);
-
-impl Folder {
-    /// # Errors
-    /// Something of that name is there already, or the system makes no folder.
-    pub fn new(path: PathBuf) -> std::io::Result<Folder> {
-        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 #[cfg(test)]
