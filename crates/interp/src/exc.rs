@@ -186,7 +186,13 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
     let (top, end) = (cx.heap.stop, cx.heap.hend);
     let mut p = top;
     while pcs.len() < depth {
-        while p < end && (!is_header_word((*p).raw()) || (*p).raw() == 0) {
+        // A function that has called itself to any depth has as many frames of one place: all are told at once.
+        let again = if pcs.len() > 1 { pcs[pcs.len() - 1] } else { 0 };
+        while p < end {
+            let w = (*p).raw();
+            if is_header_word(w) && w != 0 && w != again {
+                break;
+            }
             p = p.add(1);
         }
         if p >= end {

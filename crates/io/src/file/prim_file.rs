@@ -649,6 +649,26 @@ fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
     })
 }
 
+/// Reads of more bytes take long enough for others to ask for the process meanwhile.
+const LONG_READ: i64 = 8 << 20;
+
+fn is_long_read(size: Term) -> bool {
+    let long = offset_arg(size).is_ok_and(|n| n.is_ok_and(|n| n > LONG_READ));
+    long && !purlin_kernel::os::single::on()
+}
+
+/// Reads apart from the process, which others may look at meanwhile.
+fn read_apart(
+    cx: &mut Cx,
+    f: Term,
+    read: impl FnOnce(i32) -> Result<Option<Filling>, i32> + Send + 'static,
+) -> BifResult {
+    apart_with_fd(cx, file(f)?, read, |cx, r| {
+        let r = r.map(|b| bytes_term(cx, b));
+        or_error(cx, r)
+    })
+}
+
 fn read_2(cx: &mut Cx, [f, size]: [Term; 2]) -> BifResult {
     if let Some(r) = blocking::resumed(cx) {
         return r;
@@ -656,13 +676,9 @@ fn read_2(cx: &mut Cx, [f, size]: [Term; 2]) -> BifResult {
     if !cx.dirty {
         return read_here(cx, f, size, None);
     }
-    if file(f)?.waits {
+    if file(f)?.waits || is_long_read(size) {
         let size = offset_arg(size)?;
-        let read = move |fd| read_bytes(fd, size?, None);
-        return apart_with_fd(cx, file(f)?, read, |cx, r| {
-            let r = r.map(|b| bytes_term(cx, b));
-            or_error(cx, r)
-        });
+        return read_apart(cx, f, move |fd| read_bytes(fd, size?, None));
     }
     with_fd(cx, f, |cx, fd| {
         let r = match offset_arg(size)? {
@@ -674,9 +690,18 @@ fn read_2(cx: &mut Cx, [f, size]: [Term; 2]) -> BifResult {
 }
 
 fn pread_3(cx: &mut Cx, [f, at, size]: [Term; 3]) -> BifResult {
+    if let Some(r) = blocking::resumed(cx) {
+        return r;
+    }
     if !cx.dirty {
         let at = offset_arg(at).ok().and_then(Result::ok);
         return read_here(cx, f, size, Some(at.ok_or(Fail::Dirty)?));
+    }
+    if is_long_read(size) {
+        let args = offset_args(at, size)?;
+        return read_apart(cx, f, move |fd| {
+            args.and_then(|(at, size)| read_bytes(fd, size, Some(at)))
+        });
     }
     with_fd(cx, f, |cx, fd| {
         let r = match offset_args(at, size)? {
