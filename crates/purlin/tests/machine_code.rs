@@ -127,3 +127,31 @@ fn where_all_is_refused_a_line_says_so() {
     // Who wants none has nothing to be told.
     check(&["+Fjit", "off"], Refuses::All, "emu", "");
 }
+
+/// A word of the environment that says nothing is told, as that of the flag is.
+#[test]
+fn what_the_environment_says_is_looked_at() {
+    for (word, right) in [
+        ("off", true),
+        ("", true),
+        ("chaos", true),
+        ("chaos:7", true),
+        ("bogus", false),
+        ("chaos:x", false),
+        ("chaotic", false),
+    ] {
+        let mut c = Command::new(env!("CARGO_BIN_EXE_purlin"));
+        c.args(["erl", "-noshell", "-eval", "halt(7)."]);
+        let out = c.env("PURLIN_JIT", word).output().expect("purlin starts");
+        let said = String::from_utf8_lossy(&out.stderr);
+        if said.contains("no Erlang/OTP") {
+            return;
+        }
+        assert_eq!(
+            out.status.code(),
+            Some(if right { 7 } else { 1 }),
+            "{word}: {said}"
+        );
+        assert_eq!(said.contains("bad PURLIN_JIT"), !right, "{word}: {said}");
+    }
+}

@@ -82,11 +82,32 @@ struct Owner {
 
 static OWNER: OnceLock<Owner> = OnceLock::new();
 
+/// Whether a word says which functions get machine code. The empty one says that nothing is said.
+fn is_mode(word: &str) -> bool {
+    let chaos = |rest: &str| match rest.strip_prefix(':') {
+        Some(seed) => seed.parse::<u64>().is_ok(),
+        None => rest.is_empty(),
+    };
+    word.is_empty()
+        || MachineCode::from_word(word).is_some()
+        || word.strip_prefix("chaos").is_some_and(chaos)
+}
+
 /// Makes machine code possible, if the machine and the options allow it. Before any code is named or loaded.
 pub(crate) fn start(o: &EmulatorOptions) {
     let flags = &o.flags.purlin;
     let asked = flags.machine_code.map_or("", MachineCode::word);
-    let mode = std::env::var("PURLIN_JIT").unwrap_or_else(|_| asked.into());
+    let mode = match std::env::var_os("PURLIN_JIT") {
+        None => asked.to_owned(),
+        Some(word) => {
+            let word = word.to_string_lossy().into_owned();
+            if !is_mode(&word) {
+                eprintln!("purlin: bad PURLIN_JIT \"{word}\": off, hot, always or chaos:SEED");
+                std::process::exit(1);
+            }
+            word
+        }
+    };
     if mode == "off" {
         return;
     }
