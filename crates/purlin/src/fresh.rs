@@ -1,5 +1,5 @@
-//! Files and folders of this user's own that go when they are done with, under names that nobody has taken: not another user, who may lay
-//! a link where a name can be guessed, nor a run that was killed and had the same process identifier.
+//! Files and folders of this user's own, under names that nobody has taken: not another user, who may lay a link where a name can be guessed,
+//! nor a run that was killed and had the same process identifier.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
