@@ -550,24 +550,26 @@ impl Drop for Filling {
     }
 }
 
+/// Bytes from `at`, or from where the descriptor stands, to the end of a regular file.
+fn bytes_left(fd: i32, at: Option<i64>) -> Option<usize> {
+    let st = fstat(fd).ok()?;
+    if st.st_mode & libc::S_IFMT != libc::S_IFREG {
+        return None;
+    }
+    let at = match at {
+        Some(at) => at,
+        // SAFETY: a plain call.
+        None => unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) },
+    };
+    Some(usize::try_from(st.st_size.saturating_sub(at)).unwrap_or(0))
+}
+
 /// Bytes to make room for at once when `wanted` are to be read from `at`: what the file says it has, or little.
 fn first_room(fd: i32, wanted: usize, at: Option<i64>) -> usize {
     if wanted <= 256 * 1024 {
         return wanted;
     }
-    let left = || {
-        let st = fstat(fd).ok()?;
-        if st.st_mode & libc::S_IFMT != libc::S_IFREG {
-            return None;
-        }
-        let at = match at {
-            Some(at) => at,
-            // SAFETY: a plain call.
-            None => unsafe { libc::lseek(fd, 0, libc::SEEK_CUR) },
-        };
-        usize::try_from(st.st_size - at).ok()
-    };
-    left().unwrap_or(0).clamp(FIRST_READ_BYTES, wanted)
+    bytes_left(fd, at).unwrap_or(0).clamp(FIRST_READ_BYTES, wanted)
 }
 
 /// Reads that many bytes, or what there is. None at the end of the file.
@@ -650,11 +652,22 @@ fn read_here(cx: &mut Cx, f: Term, size: Term, at: Option<i64>) -> BifResult {
 }
 
 /// Reads of more bytes take long enough for others to ask for the process meanwhile.
-const LONG_READ: i64 = 8 << 20;
+const LONG_READ: usize = 8 << 20;
 
-fn is_long_read(size: Term) -> bool {
-    let long = offset_arg(size).is_ok_and(|n| n.is_ok_and(|n| n > LONG_READ));
-    long && !purlin_kernel::os::single::on()
+/// Whether to read `size` bytes from `at` takes long: the file has as many, or nobody knows how many it has.
+fn is_long_read(f: &File, size: i64, at: Option<i64>) -> bool {
+    let Some(size) = usize::try_from(size).ok().filter(|&n| n > LONG_READ) else {
+        return false;
+    };
+    if purlin_kernel::os::single::on() {
+        return false;
+    }
+    let Some(fd) = f.begin() else {
+        return false;
+    };
+    let left = bytes_left(fd, at);
+    f.end();
+    left.unwrap_or(size).min(size) > LONG_READ
 }
 
 /// Reads apart from the process, which others may look at meanwhile.
@@ -676,9 +689,11 @@ fn read_2(cx: &mut Cx, [f, size]: [Term; 2]) -> BifResult {
     if !cx.dirty {
         return read_here(cx, f, size, None);
     }
-    if file(f)?.waits || is_long_read(size) {
-        let size = offset_arg(size)?;
-        return read_apart(cx, f, move |fd| read_bytes(fd, size?, None));
+    let handle = file(f)?;
+    let n = offset_arg(size);
+    if handle.waits || matches!(n, Ok(Ok(n)) if is_long_read(handle, n, None)) {
+        let n = n?;
+        return read_apart(cx, f, move |fd| read_bytes(fd, n?, None));
     }
     with_fd(cx, f, |cx, fd| {
         let r = match offset_arg(size)? {
@@ -697,11 +712,10 @@ fn pread_3(cx: &mut Cx, [f, at, size]: [Term; 3]) -> BifResult {
         let at = offset_arg(at).ok().and_then(Result::ok);
         return read_here(cx, f, size, Some(at.ok_or(Fail::Dirty)?));
     }
-    if is_long_read(size) {
-        let args = offset_args(at, size)?;
-        return read_apart(cx, f, move |fd| {
-            args.and_then(|(at, size)| read_bytes(fd, size, Some(at)))
-        });
+    if let Ok(Ok((at, size))) = offset_args(at, size)
+        && is_long_read(file(f)?, size, Some(at))
+    {
+        return read_apart(cx, f, move |fd| read_bytes(fd, size, Some(at)));
     }
     with_fd(cx, f, |cx, fd| {
         let r = match offset_args(at, size)? {
