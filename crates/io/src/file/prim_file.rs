@@ -569,7 +569,9 @@ fn first_room(fd: i32, wanted: usize, at: Option<i64>) -> usize {
     if wanted <= 256 * 1024 {
         return wanted;
     }
-    bytes_left(fd, at).unwrap_or(0).clamp(FIRST_READ_BYTES, wanted)
+    bytes_left(fd, at)
+        .unwrap_or(0)
+        .clamp(FIRST_READ_BYTES, wanted)
 }
 
 /// Reads that many bytes, or what there is. None at the end of the file.

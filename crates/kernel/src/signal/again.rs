@@ -143,7 +143,10 @@ fn stand_in(cx: &mut Cx, kind: Kind, t: Term, found: &Found) -> Option<(Term, He
     let mut tally = Tally::default();
     let mut held = RegionSet::default();
     let mut shared: SmallVec<[(Term, Term); 4]> = SmallVec::new();
-    for &(p, n) in found {
+    // A part that lies within another one has fewer words. It comes first, so that the other one's region refers to its region.
+    let mut found = found.clone();
+    found.sort_unstable_by_key(|f| f.1);
+    for &(p, n) in &found {
         let s = match h.sent_as(p) {
             Some(s) => {
                 held.hold_pointer(s.ptr());
