@@ -21,6 +21,7 @@ pub mod decode;
 mod numbers;
 mod parts;
 pub mod quick;
+mod ranges;
 mod registers;
 pub mod stubs;
 mod trees;

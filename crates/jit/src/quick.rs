@@ -14,6 +14,7 @@ use crate::asm::Shift::{Sar, Shl, Shr};
 use crate::asm::Width::{D, Q};
 use crate::asm::*;
 use crate::decode::{Arg, Instruction, decode, parts, source};
+use crate::ranges::{Range, Ranges};
 use crate::registers::{CX, E, HP, REDS, X_REGS, boxed};
 use crate::stubs::INNER;
 use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
@@ -113,6 +114,8 @@ struct Gen<'a, 'e> {
     floats: u64,
     /// Keys of maps that were looked for so far.
     hints: u64,
+    /// What is known of registers. Cold parts are made later, when something else is.
+    ranges: Ranges,
 }
 
 /// Whether other code leads to instructions of the function: a bit for each word.
@@ -184,6 +187,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         refused: None,
         floats: 0,
         hints: 0,
+        ranges: Ranges::new(f.code, (f.start, f.end), &instructions, |i| over(&f, i)),
         handlers: instructions
             .iter()
             .filter(|i| i.op == Op::Catch)
@@ -238,8 +242,13 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         // Ops with a step of their own are made whole.
         let mut list: Vec<Instruction> = Vec::new();
         parts(i, |p| list.push(p));
+        g.ranges.begin(i.at);
+        if env.stressed {
+            g.check_ranges();
+        }
         for p in list {
             g.template(&p);
+            g.ranges.after(f.code, &p, over(&f, &p));
         }
     }
     // The code of a function never runs into what lies behind it.
@@ -263,6 +272,14 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         returns,
         places,
     })
+}
+
+/// Where a shortcut steps to.
+fn over(f: &Function, i: &Instruction) -> Option<u32> {
+    is_shortcut(i.op)
+        .then(|| decode_at(f, i.next))
+        .flatten()
+        .map(|next| next.next)
 }
 
 fn decode_at(f: &Function, at: u32) -> Option<Instruction> {
@@ -464,12 +481,47 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.test8_i(RCX, HEADER_MASK);
         self.a.jcc(Cond::Ne, to);
     }
+    /// The range of an operand, if it is known to be a small integer.
+    fn range(&self, a: Arg) -> Option<Range> {
+        self.ranges.now().range(a)
+    }
+    /// Whether an operand is known to be a small integer that is not negative.
+    fn is_natural(&self, a: Arg) -> bool {
+        self.range(a).is_some_and(|r| r.lo >= 0)
+    }
+    /// A small integer, which is in that register, or to the label.
+    fn if_no_small(&mut self, a: Arg, r: Reg, to: Label) {
+        if self.range(a).is_none() {
+            self.if_not_small(r, to);
+        }
+    }
+    /// Stops where a register holds what it is said not to.
+    fn check_ranges(&mut self) {
+        let all: Vec<(Arg, Range)> = self.ranges.now().all().collect();
+        if all.is_empty() {
+            return;
+        }
+        let wrong = self.a.label();
+        for (a, range) in all {
+            let r = self.get(a, R10);
+            self.if_not_small(r, wrong);
+            for (end, c) in [(range.lo, Cond::L), (range.hi, Cond::G)] {
+                self.cmp_word(r, ((end as u64) << SMALL_SHIFT) | TAG_SMALL);
+                self.a.jcc(c, wrong);
+            }
+        }
+        self.later(move |g| {
+            g.a.bind(wrong);
+            g.a.ud2();
+        });
+    }
     /// Both small integers, or to the label. Operands that are constants are not looked at: they are small.
     fn if_not_smalls(&mut self, (a, ra): (Arg, Reg), (b, rb): (Arg, Reg), to: Label) {
-        match (a, b) {
-            (Arg::C(_), Arg::C(_)) => {}
-            (Arg::C(_), _) => self.if_not_small(rb, to),
-            (_, Arg::C(_)) => self.if_not_small(ra, to),
+        let known = |g: &Self, a: Arg| matches!(a, Arg::C(_)) || g.range(a).is_some();
+        match (known(self, a), known(self, b)) {
+            (true, true) => {}
+            (true, false) => self.if_not_small(rb, to),
+            (false, true) => self.if_not_small(ra, to),
             _ if ra == rb => self.if_not_small(ra, to),
             _ => {
                 self.a.mov32(RCX, ra);
@@ -748,6 +800,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
     }
 }
+
+pub(crate) use templates::integers_matched;
 
 /// Whether the op, where it knows the value, steps over the call of the native behind it.
 fn is_shortcut(op: Op) -> bool {

@@ -4,7 +4,14 @@ use super::*;
 use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};
 
 impl<'a, 'e> Gen<'a, 'e> {
-    /// The general case of an operation, as a cold place: `n` is its number. It comes back with the result written.
+    /// Whether the operands and the result are known to be small integers: the general case is never needed.
+    fn is_sure(&self, i: &Instruction) -> bool {
+        let a = i.args();
+        let known = self.range(a[1]).is_some() && self.range(a[2]).is_some();
+        known && !Self::is_odd(a[1], a[2]) && self.ranges.makes(i).is_some()
+    }
+    /// The general case of an operation, as a cold place: `n` is its number. It comes back with the result written. No code is made
+    /// for it where the operation `is_sure`: nothing may lead there then.
     pub(super) fn arith_aside(
         &mut self,
         i: &Instruction,
@@ -13,6 +20,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         n: u64,
     ) -> Label {
         let (cold, next) = (self.a.label(), self.a.label());
+        if self.is_sure(i) {
+            return cold;
+        }
         let a = i.args();
         let (fail, dst, live) = (a[0], a[3], a[4].n());
         let failed = self.to(fail);
@@ -101,7 +111,9 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.a.alu(Q, if sub { Sub } else { Add }, RCX, R11);
             }
         }
-        self.a.jcc(Cond::O, cold);
+        if !self.is_sure(i) {
+            self.a.jcc(Cond::O, cold);
+        }
         self.put(a[3], RCX);
         self.rejoin();
     }
@@ -138,7 +150,9 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.a.imul(RCX, R11);
             }
         }
-        self.a.jcc(Cond::O, cold);
+        if !self.is_sure(i) {
+            self.a.jcc(Cond::O, cold);
+        }
         self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
         self.put(a[3], RCX);
         self.rejoin();
@@ -160,8 +174,11 @@ impl<'a, 'e> Gen<'a, 'e> {
         {
             let k = (((w as i64) >> SMALL_SHIFT) as u64).trailing_zeros();
             let (negative, done) = (self.a.label(), self.a.label());
-            self.a.test(Q, pa.1, pa.1);
-            self.a.jcc(Cond::S, negative);
+            let natural = self.is_natural(a[1]);
+            if !natural {
+                self.a.test(Q, pa.1, pa.1);
+                self.a.jcc(Cond::S, negative);
+            }
             self.a.mov(RCX, pa.1);
             if n == 3 {
                 self.a.shift_i(Q, Shr, RCX, k as u8);
@@ -176,6 +193,9 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.put(a[3], RCX);
             }
             self.a.bind(done);
+            if natural {
+                return self.rejoin();
+            }
             let i = *i;
             self.later(move |g| {
                 g.a.bind(negative);
@@ -288,6 +308,18 @@ impl<'a, 'e> Gen<'a, 'e> {
                 let k = (w as i64) >> SMALL_SHIFT;
                 if !(0..most).contains(&k) {
                     self.a.jmp(cold);
+                    return self.rejoin();
+                }
+                // To the right what lies above the tag comes into it; to the left nothing is lost where that is known.
+                if !left || self.is_sure(i) {
+                    self.a.mov(RCX, pa.1);
+                    if left {
+                        self.a.alu_i(Q, And, RCX, -16);
+                    }
+                    self.a
+                        .shift_i(Q, if left { Shl } else { Sar }, RCX, k as u8);
+                    self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
+                    self.put(a[3], RCX);
                     return self.rejoin();
                 }
                 self.a.mov_i(RCX, k as u64);

@@ -74,9 +74,53 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jmp(done);
         });
     }
-    /// R11: the `bits` bits, at most 56, at bit R12 of the string of the context in `c`, in the upper bits. Jumps where the eight
-    /// bytes that hold them do not all belong to it and they are no whole bytes. RCX is used.
+    /// R11: the `bits` bits at bit R12 of the string of the context in `c`, which has them, in the upper bits. Jumps where they
+    /// can't be read at once. RCX is used.
     pub(super) fn read_bits(&mut self, c: Reg, bits: u64, other: Label) {
+        if !matches!(bits, 8 | 16 | 32 | 64) {
+            return self.read_within(c, bits, other);
+        }
+        // Mostly they begin at a byte.
+        let (odd, done) = (self.a.label(), self.a.label());
+        self.a.test8_i(R12, 7);
+        self.a.jcc(Cond::Ne, if bits > 56 { other } else { odd });
+        self.a.mov(RCX, R12);
+        self.a.shift_i(Q, Shr, RCX, 3);
+        self.a.load(R11, boxed(c, MATCH_BYTES));
+        let m = indexed(R11, RCX, 1, 0);
+        match bits {
+            8 => {
+                self.a.load8(R11, m);
+                self.a.shift_i(Q, Shl, R11, 56);
+            }
+            16 => {
+                self.a.load16(R11, m);
+                self.a.bswap(D, R11);
+                self.a.shift_i(Q, Shl, R11, 32);
+            }
+            32 => {
+                self.a.load32(R11, m);
+                self.a.bswap(D, R11);
+                self.a.shift_i(Q, Shl, R11, 32);
+            }
+            _ => {
+                self.a.load(R11, m);
+                self.a.bswap(Q, R11);
+            }
+        }
+        self.a.bind(done);
+        if bits > 56 {
+            return;
+        }
+        self.later(move |g| {
+            g.a.bind(odd);
+            g.read_within(c, bits, other);
+            g.a.jmp(done);
+        });
+    }
+    /// The same of at most 56 bits, which may begin within a byte. Jumps where the eight bytes that hold them do not all belong to
+    /// the string and they are no whole bytes.
+    fn read_within(&mut self, c: Reg, bits: u64, other: Label) {
         let (near_end, done) = (self.a.label(), self.a.label());
         self.a.lea(RCX, at(R12, 64));
         self.a.alu_i(Q, And, RCX, -8);
@@ -158,8 +202,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.read_bits(c, bits, other);
         self.a.alu_i(Q, Add, R12, bits as i32);
         self.a.store(boxed(c, MATCH_POSITION), R12);
-        self.a.shift_i(Q, Shr, R11, (64 - bits) as u8);
-        self.a.shift_i(Q, Shl, R11, SMALL_SHIFT as u8);
+        // Four bits more stay below, where the tag comes.
+        self.a
+            .shift_i(Q, Shr, R11, (64 - bits) as u8 - SMALL_SHIFT as u8);
         self.a.alu_i(Q, Or, R11, TAG_SMALL as i32);
         self.put(a[4], R11);
     }
@@ -251,6 +296,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         let last = commands.len() - 1;
         // Bits that are known to be left.
         let mut sure = 0;
+        // Commands before that one were done together with those before them.
+        let mut read = 0;
         for (k, &command) in commands.iter().enumerate() {
             match command {
                 Command::AtLeast(bits, unit) => {
@@ -270,27 +317,17 @@ impl<'a, 'e> Gen<'a, 'e> {
                     self.a.jcc(Cond::Ne, to);
                     sure = bits;
                 }
-                Command::Integer(bits, flags, dst) => {
+                Command::Integer(..) | Command::Equals(..) => {
+                    if k < read {
+                        continue;
+                    }
+                    let (run, bits) = run_at(&commands[k..], sure);
+                    read = k + run.len();
                     self.enough(c, bits, &mut sure, to);
                     self.read_bits(c, bits, other);
-                    let unused = (64 - bits) as u8;
-                    if flags & LITTLE != 0 {
-                        self.a.shift_i(Q, Shr, R11, unused);
-                        self.a.shift_i(Q, Shl, R11, unused);
-                        self.a.bswap(Q, R11);
-                        self.a.shift_i(Q, Shl, R11, unused);
-                    }
-                    let signed = flags & SIGNED != 0;
-                    self.a
-                        .shift_i(Q, if signed { Sar } else { Shr }, R11, unused);
-                    self.a.shift_i(Q, Shl, R11, SMALL_SHIFT as u8);
-                    self.a.alu_i(Q, Or, R11, TAG_SMALL as i32);
-                    self.a.alu_i(Q, Add, R12, bits as i32);
-                    if k == last {
-                        stored = true;
-                        self.a.store(boxed(c, MATCH_POSITION), R12);
-                    }
-                    self.put(dst, R11);
+                    let ends = read == commands.len();
+                    self.integers(c, run, bits, ends, to);
+                    stored = ends;
                 }
                 Command::Bits(bits, dst) => {
                     self.enough(c, bits, &mut sure, to);
@@ -314,16 +351,10 @@ impl<'a, 'e> Gen<'a, 'e> {
                     self.put(dst, RCX);
                 }
                 Command::Skip(bits) => {
+                    if k < read {
+                        continue;
+                    }
                     self.enough(c, bits, &mut sure, to);
-                    self.a.alu_i(Q, Add, R12, bits as i32);
-                }
-                Command::Equals(bits, value) => {
-                    self.enough(c, bits, &mut sure, to);
-                    self.read_bits(c, bits, other);
-                    self.a.shift_i(Q, Shr, R11, (64 - bits) as u8);
-                    self.a.mov_i(RCX, value);
-                    self.a.alu(Q, Cmp, R11, RCX);
-                    self.a.jcc(Cond::Ne, to);
                     self.a.alu_i(Q, Add, R12, bits as i32);
                 }
             }
@@ -332,14 +363,87 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.a.store(boxed(c, MATCH_POSITION), R12);
         }
     }
+    /// Does commands whose bits are the upper ones of R11, `all` of them; R12 is where they begin. Behind the last commands the position
+    /// is written, before the last register is: it may be the context's. RCX is used.
+    fn integers(&mut self, c: Reg, run: &[Command], all: u64, ends: bool, to: Label) {
+        let last = run.len() - 1;
+        let mut from = 0;
+        self.a.alu_i(Q, Add, R12, all as i32);
+        for (k, &command) in run.iter().enumerate() {
+            let (bits, dst) = match command {
+                Command::Integer(bits, _, dst) => (bits, dst),
+                Command::Equals(bits, _) | Command::Skip(bits) => (bits, Arg::L(None)),
+                _ => (0, Arg::L(None)),
+            };
+            if k == last && ends && !matches!(command, Command::Equals(..)) {
+                self.a.store(boxed(c, MATCH_POSITION), R12);
+            }
+            // The last one needs nothing of the others.
+            let d = match k == last {
+                true => R11,
+                false => self.dst(dst, RCX),
+            };
+            let begin = |g: &mut Self| {
+                g.a.mov(d, R11);
+                if from > 0 {
+                    g.a.shift_i(Q, Shl, d, from as u8);
+                }
+            };
+            let unused = (64 - bits) as u8;
+            match command {
+                Command::Integer(_, flags, _) => {
+                    begin(self);
+                    if flags & LITTLE != 0 {
+                        self.a.shift_i(Q, Shr, d, unused);
+                        self.a.shift_i(Q, Shl, d, unused);
+                        self.a.bswap(Q, d);
+                        self.a.shift_i(Q, Shl, d, unused);
+                    }
+                    // Four bits more stay below, where the tag comes.
+                    let shift = if flags & SIGNED != 0 { Sar } else { Shr };
+                    self.a.shift_i(Q, shift, d, unused - SMALL_SHIFT as u8);
+                    self.a.alu_i(Q, Or, d, TAG_SMALL as i32);
+                    self.put(dst, d);
+                }
+                Command::Equals(_, value) => {
+                    begin(self);
+                    self.a.shift_i(Q, Shr, d, unused);
+                    match i32::try_from(value) {
+                        Ok(v) => self.a.alu_i(Q, Cmp, d, v),
+                        Err(_) => {
+                            // What is compared is in RCX, or in R11 where that isn't used again.
+                            let other = if d == RCX { R10 } else { RCX };
+                            if other == R10 && c == R10 {
+                                self.a.push(R11);
+                                self.a.mov_i(R11, value);
+                                self.a.alu(Q, Cmp, d, R11);
+                                self.a.pop(R11);
+                            } else {
+                                self.a.mov_i(other, value);
+                                self.a.alu(Q, Cmp, d, other);
+                            }
+                        }
+                    }
+                    self.a.jcc(Cond::Ne, to);
+                    if k == last && ends {
+                        self.a.store(boxed(c, MATCH_POSITION), R12);
+                    }
+                }
+                _ => {}
+            }
+            from += bits;
+        }
+    }
     /// R11: the bits of so many units. Jumps to `to` where there can't be as many, and to `other` where that is no small integer.
     /// R12 is used.
     fn bits_of(&mut self, size: Arg, unit: u64, to: Label, other: Label) {
         let n = self.get(size, R12);
-        self.if_not_small(n, other);
+        self.if_no_small(size, n, other);
         self.a.mov(R11, n);
         self.a.shift_i(Q, Sar, R11, SMALL_SHIFT as u8);
-        self.a.jcc(Cond::S, to);
+        if !self.is_natural(size) {
+            self.a.jcc(Cond::S, to);
+        }
         self.a.imul_i(R11, R11, unit as i32);
         self.a.jcc(Cond::O, to);
     }
@@ -442,6 +546,43 @@ enum Command {
     Skip(u64),
     /// Likewise.
     Equals(u64, u64),
+}
+
+/// The first commands, of those that make or compare integers or skip some bits, that one read does, and their bits. More than one only
+/// where as many bits are known to be left; the last one skips nothing.
+fn run_at(commands: &[Command], sure: u64) -> (&[Command], u64) {
+    let mut best = (1, 0);
+    let mut all = 0;
+    for (k, c) in commands.iter().enumerate() {
+        let bits = match *c {
+            Command::Integer(bits, ..) | Command::Equals(bits, _) | Command::Skip(bits) => bits,
+            _ => break,
+        };
+        all += bits;
+        if k == 0 {
+            best = (1, all);
+        }
+        let fits = all <= 56 || all == 64;
+        if all > 64 || all > sure {
+            break;
+        }
+        if fits && !matches!(c, Command::Skip(_)) {
+            best = (k + 1, all);
+        }
+    }
+    (&commands[..best.0], best.1)
+}
+
+/// The registers that a `bs_match` writes integers to, and what those may be.
+pub(crate) fn integers_matched(i: &Instruction, code: &[u64]) -> Vec<(Arg, Option<Range>)> {
+    let (from, n) = (i.list.0 as usize, i.list.1 as usize);
+    let commands = Command::all(code.get(from..from + n).unwrap_or_default());
+    let made = commands.into_iter().flatten().map(|c| match c {
+        Command::Integer(bits, flags, d) => Some((d, Range::of_bits(bits, flags))),
+        Command::Bits(_, d) | Command::Tail(d) => Some((d, None)),
+        _ => None,
+    });
+    made.flatten().collect()
 }
 
 impl Command {

@@ -121,7 +121,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 }
                 Segment::Integer(n, v) => {
                     let r = self.get(v, R10);
-                    self.if_not_small(r, fail);
+                    self.if_no_small(v, r, fail);
                     self.a.mov(RCX, r);
                     self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
                     if n == 1 {

@@ -16,6 +16,8 @@ mod shortcuts;
 mod tests;
 mod tuples;
 
+pub(crate) use bits::integers_matched;
+
 impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn template(&mut self, i: &Instruction) {
         let a = i.args();
@@ -205,13 +207,16 @@ impl<'a, 'e> Gen<'a, 'e> {
             Op::IsInRange => {
                 let r = self.get(a[1], R10);
                 let to = self.to(a[0]);
-                let other = self.step_aside();
-                self.if_not_small(r, other);
+                if self.range(a[1]).is_none() {
+                    let other = self.step_aside();
+                    self.if_not_small(r, other);
+                }
                 self.cmp_word(r, a[2].n());
                 self.a.jcc(Cond::L, to);
                 self.cmp_word(r, a[3].n());
                 self.a.jcc(Cond::G, to);
             }
+            Op::IsInteger | Op::IsNumber if self.range(a[1]).is_some() => {}
             Op::IsInteger
             | Op::IsFloat
             | Op::IsNumber

@@ -38,7 +38,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let other = self.step_aside();
         let done = self.a.label();
         let r = self.get(src, R10);
-        self.if_not_small(r, other);
+        self.if_no_small(src, r, other);
         self.a.mov(RCX, r);
         self.a.test(Q, r, r);
         self.a.jcc(Cond::Ns, done);

@@ -52,7 +52,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let r = self.get(a[0], R10);
         let to = self.to(a[1]);
         let list = self.list(i);
-        self.if_not_small(r, to);
+        self.if_no_small(a[0], r, to);
         self.a.mov(RCX, r);
         self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
         let first = a[2].n();

@@ -24,7 +24,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         let t = self.get(a[0], R10);
         let k = self.get(a[1], R12);
-        self.if_not_small(k, next);
+        self.if_no_small(a[1], k, next);
         self.if_not_tuple(t, next);
         self.a.load(R11, boxed(t, 0));
         self.a.shift_i(Q, Shr, R11, ARITY_SHIFT as u8);

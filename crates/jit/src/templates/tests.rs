@@ -74,6 +74,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             return general(self, None);
         }
         let (cold, next) = (self.a.label(), self.a.label());
+        let both = self.range(a).is_some() && self.range(b).is_some();
         self.if_not_smalls(pa, pb, cold);
         let turned = self.cmp_args(pa, pb);
         // Where it does not hold.
@@ -85,6 +86,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         self.a.jcc(c, to);
         self.a.bind(next);
+        if both {
+            return;
+        }
         self.later(move |g| {
             g.a.bind(cold);
             general(g, Some(next));
@@ -97,6 +101,12 @@ impl<'a, 'e> Gen<'a, 'e> {
         let (cold, next) = (self.a.label(), self.a.label());
         let (is, is_not) = if wanted { (next, to) } else { (to, next) };
         self.cmp_args(pa, pb);
+        // A small integer equals nothing exactly but itself, and no other small integer.
+        let (ka, kb) = (self.range(a).is_some(), self.range(b).is_some());
+        if ka && kb || exact && (ka || kb) {
+            self.a.jcc(if wanted { Cond::Ne } else { Cond::E }, to);
+            return self.a.bind(next);
+        }
         self.a.jcc(Cond::E, is);
         match exact {
             // An immediate equals nothing but itself.
