@@ -24,10 +24,7 @@ const LARGEST: i64 = (1 << SMALL_BITS) - 1;
 /// Registers that something is known of at a time.
 const MOST: usize = 12;
 /// Elements, bytes, places: what counts things that are in memory.
-const COUNT: Range = Range {
-    lo: 0,
-    hi: LARGEST,
-};
+const COUNT: Range = Range { lo: 0, hi: LARGEST };
 /// The largest character.
 const CHARACTER: i64 = 0x10_FFFF;
 
@@ -137,22 +134,20 @@ impl Known {
     }
 }
 
-/// What leads to a place.
-#[derive(Clone, Default)]
-enum Before {
-    /// Nothing so far.
-    #[default]
-    Nothing,
-    All(Known),
-    /// Nothing is known there.
-    Anything,
-}
+/// Of a place: nothing has led there so far.
+const NOTHING: u32 = 0;
+/// Of a place: nothing is known there.
+const ANYTHING: u32 = 1;
+/// Of a place: the first index in `led`.
+const LED: u32 = 2;
 
 /// The pass.
 pub struct Ranges {
     start: u32,
-    /// By the words of the function.
-    before: Vec<Before>,
+    /// By the words of the function: see [`LED`].
+    before: Vec<u32>,
+    /// What is known where something leads to.
+    led: Vec<Known>,
     /// Whether what runs last leads to the next instruction.
     goes_on: bool,
     now: Known,
@@ -188,13 +183,13 @@ impl Ranges {
         instructions: &[Instruction],
         over: impl Fn(&Instruction) -> Option<u32>,
     ) -> Ranges {
-        let mut before = vec![Before::Nothing; (end - start) as usize + 1];
+        let mut before = vec![NOTHING; (end - start) as usize + 1];
         let mut anything = |at: u32| {
             let b = at
                 .checked_sub(start)
                 .and_then(|k| before.get_mut(k as usize));
             if let Some(b) = b {
-                *b = Before::Anything;
+                *b = ANYTHING;
             }
         };
         if let Some(first) = instructions.first() {
@@ -227,6 +222,7 @@ impl Ranges {
         Ranges {
             start,
             before,
+            led: Vec::new(),
             goes_on: false,
             now: Known::default(),
             result: None,
@@ -236,27 +232,37 @@ impl Ranges {
     pub fn now(&self) -> &Known {
         &self.now
     }
-    fn place(&mut self, at: u32) -> Option<&mut Before> {
+    fn place(&mut self, at: u32) -> Option<&mut u32> {
         let k = at.checked_sub(self.start)?;
         self.before.get_mut(k as usize)
     }
     /// An instruction begins.
     pub fn begin(&mut self, at: u32) {
         let goes_on = std::mem::replace(&mut self.goes_on, true);
-        let before = self.place(at).map(std::mem::take).unwrap_or_default();
-        match before {
-            Before::Anything => self.now = Known::default(),
-            Before::Nothing if goes_on => {}
-            Before::Nothing => self.now = Known::default(),
-            Before::All(k) if goes_on => self.now.meet(&k),
-            Before::All(k) => self.now = k,
+        let before = self.place(at).map_or(ANYTHING, |b| *b);
+        let known = before
+            .checked_sub(LED)
+            .and_then(|k| self.led.get_mut(k as usize));
+        match known.map(std::mem::take) {
+            Some(k) if goes_on => self.now.meet(&k),
+            Some(k) => self.now = k,
+            None if goes_on && before == NOTHING => {}
+            None => self.now = Known::default(),
         }
     }
     fn lead(&mut self, to: u32, known: &Known) {
+        let led = self.led.len() as u32;
         match self.place(to) {
-            Some(b @ Before::Nothing) => *b = Before::All(known.clone()),
-            Some(Before::All(k)) => k.meet(known),
-            Some(Before::Anything) | None => {}
+            Some(b @ &mut NOTHING) => {
+                *b = led + LED;
+                self.led.push(known.clone());
+            }
+            Some(&mut k) if k >= LED => {
+                if let Some(k) = self.led.get_mut((k - LED) as usize) {
+                    k.meet(known);
+                }
+            }
+            _ => {}
         }
     }
     /// A part of an instruction has run, or led elsewhere; `over`: where a shortcut steps to.
@@ -348,7 +354,8 @@ impl Ranges {
                 let (lo, hi) = (self.now.range(term(a[2])), self.now.range(term(a[3])));
                 if let (Some(lo), Some(hi)) = (lo, hi) {
                     let (lo, hi) = (lo.lo, hi.hi);
-                    self.now.narrow(a[1], (lo <= hi).then_some(Range { lo, hi }));
+                    self.now
+                        .narrow(a[1], (lo <= hi).then_some(Range { lo, hi }));
                 }
             }
             Op::IsEqImmed => {
