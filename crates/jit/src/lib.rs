@@ -17,6 +17,7 @@
 
 pub mod asm;
 pub mod chaos;
+mod commands;
 pub mod decode;
 mod numbers;
 mod parts;

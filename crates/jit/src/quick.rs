@@ -801,8 +801,6 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
 }
 
-pub(crate) use templates::integers_matched;
-
 /// Whether the op, where it knows the value, steps over the call of the native behind it.
 fn is_shortcut(op: Op) -> bool {
     matches!(

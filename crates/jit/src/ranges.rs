@@ -4,6 +4,7 @@
 //! nothing is known there. It follows from what the instructions mean alone, so it holds whoever runs them: machine code, the
 //! interpreter, a helper.
 
+use crate::commands::Command;
 use crate::decode::{Arg, Instruction, source};
 use purlin_isa::bits::flags::SIGNED;
 use purlin_isa::contract::{Stack, Xs};
@@ -41,7 +42,7 @@ impl Range {
         })
     }
     /// Integers of so many bits in a bit string, by the flags of the segment.
-    pub(crate) fn of_bits(bits: u64, flags: u64) -> Option<Range> {
+    fn of_bits(bits: u64, flags: u64) -> Option<Range> {
         match flags & SIGNED {
             0 => Range::below(bits),
             _ => (1..=u64::from(SMALL_BITS)).contains(&bits).then(|| Range {
@@ -332,7 +333,7 @@ impl Ranges {
                 }
             }
             Op::BsMatch => {
-                for (dst, r) in crate::quick::integers_matched(i, code) {
+                for (dst, r) in integers_matched(i, code) {
                     self.now.set(dst, r);
                 }
             }
@@ -450,4 +451,16 @@ fn shortcut(op: Op) -> Option<Range> {
         Op::FastTupleSize | Op::FastByteSize | Op::FastMapSize | Op::FastLength
     )
     .then_some(COUNT)
+}
+
+/// The registers that a `bs_match` writes integers to, and what those may be.
+fn integers_matched(i: &Instruction, code: &[u64]) -> Vec<(Arg, Option<Range>)> {
+    let (from, n) = (i.list.0 as usize, i.list.1 as usize);
+    let commands = Command::all(code.get(from..from + n).unwrap_or_default());
+    let made = commands.into_iter().flatten().map(|c| match c {
+        Command::Integer(bits, flags, d) => Some((d, Range::of_bits(bits, flags))),
+        Command::Bits(_, d) | Command::Tail(d) => Some((d, None)),
+        _ => None,
+    });
+    made.flatten().collect()
 }

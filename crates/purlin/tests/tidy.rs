@@ -112,6 +112,8 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         &[
             "asm",
             "decode",
+            "commands",
+            "ranges",
             "registers",
             "numbers",
             "parts",

@@ -16,8 +16,6 @@ mod shortcuts;
 mod tests;
 mod tuples;
 
-pub(crate) use bits::integers_matched;
-
 impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn template(&mut self, i: &Instruction) {
         let a = i.args();
