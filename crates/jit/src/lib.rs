@@ -68,6 +68,7 @@ pub const BIF_STUBS: usize = registers::X_REGS.len() + 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Native {
     Abs,
+    Element,
     Divide,
     Not,
     And,

@@ -24,14 +24,16 @@ const BLOCK_BYTES: i32 = size_of::<RcBin>() as i32;
 const WRITABLE: i32 = SUB_WRITABLE as i32;
 /// The flags of a counted binary that is written to.
 const BEING_WRITTEN: i32 = (PB_IS_WRITABLE | PB_ACTIVE_WRITER) as i32;
+/// Bits of an integer that is written together with others.
+const MOST_BITS: u64 = 56;
 /// Longest string of the code that is written in place.
 const MOST_OF_STRING: u64 = 16;
 
 /// A segment that has a template.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Segment {
-    /// Bytes.
-    Integer(u64, Arg),
+    /// Integers, each with its bits, which are whole bytes together: 64 bits at most.
+    Integers(Vec<(u64, Arg)>),
     /// Address and bytes.
     String(u64, u64),
     Utf8(Arg),
@@ -51,12 +53,12 @@ impl Segment {
                 } else {
                     return None;
                 };
-                let bits = n.checked_mul(w[1]).filter(|b| (8..=64).contains(b))?;
+                let bits = n.checked_mul(w[1]).filter(|b| (1..=64).contains(b))?;
                 let fits = match value {
                     Arg::C(v) => is_small_word(v),
                     _ => true,
                 };
-                (bits % 8 == 0 && fits).then_some(Segment::Integer(bits / 8, value))
+                fits.then(|| Segment::Integers(vec![(bits, value)]))
             }
             seg::STRING if w[4] <= MOST_OF_STRING => Some(Segment::String(w[3], w[4])),
             seg::UTF8 if !matches!(value, Arg::C(_)) => Some(Segment::Utf8(value)),
@@ -67,10 +69,50 @@ impl Segment {
             _ => None,
         }
     }
+    /// The segments of a list, integers together where they fit into a word. None: some have no template.
+    fn all(list: &[u64]) -> Option<Vec<Segment>> {
+        let mut out = Vec::new();
+        let mut integers: Vec<(u64, Arg)> = Vec::new();
+        for w in list.chunks_exact(5) {
+            match Segment::of(w)? {
+                Segment::Integers(i) => integers.extend(i),
+                s => {
+                    Self::together(std::mem::take(&mut integers), &mut out)?;
+                    out.push(s);
+                }
+            }
+        }
+        Self::together(integers, &mut out)?;
+        Some(out)
+    }
+    /// Integers that follow one another: as many as fit at a time. None: they are no whole bytes.
+    fn together(integers: Vec<(u64, Arg)>, out: &mut Vec<Segment>) -> Option<()> {
+        let mut rest = &integers[..];
+        while !rest.is_empty() {
+            let mut bits = 0;
+            let mut n = 0;
+            for (k, i) in rest.iter().enumerate() {
+                bits += i.0;
+                if bits > 64 || k > 0 && (i.0 > MOST_BITS || rest[0].0 > MOST_BITS) {
+                    break;
+                }
+                if bits % 8 == 0 {
+                    n = k + 1;
+                }
+            }
+            if n == 0 {
+                return None;
+            }
+            out.push(Segment::Integers(rest[..n].to_vec()));
+            rest = &rest[n..];
+        }
+        Some(())
+    }
     /// Bytes that it takes at most, and whether it always takes them; of a binary as if it had none.
-    fn most(self) -> (i32, bool) {
-        match self {
-            Segment::Integer(n, _) | Segment::String(_, n) => (n as i32, true),
+    fn most(&self) -> (i32, bool) {
+        match *self {
+            Segment::Integers(ref i) => (i.iter().map(|i| i.0).sum::<u64>() as i32 / 8, true),
+            Segment::String(_, n) => (n as i32, true),
             Segment::Utf8(_) => (4, false),
             Segment::Binary(_) => (0, false),
         }
@@ -82,8 +124,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let list = self.list(i);
         let appends = matches!(list.first(), Some(&(seg::APPEND | seg::PRIVATE_APPEND)));
         let rest = if appends { list.get(5..) } else { Some(list) };
-        let segments: Option<Vec<Segment>> =
-            rest.and_then(|l| l.chunks_exact(5).map(Segment::of).collect());
+        let segments = rest.and_then(Segment::all);
         match segments {
             Some(s) if !self.env.stressed && !s.is_empty() => match appends {
                 true => self.append(i, list, &s),
@@ -107,33 +148,21 @@ impl<'a, 'e> Gen<'a, 'e> {
                 l
             }
         };
-        for &s in list {
-            match s {
-                Segment::Integer(n, Arg::C(v)) => {
-                    let v = ((v as i64) >> SMALL_SHIFT) as u64;
-                    let v = (v << (64 - 8 * n)).swap_bytes();
-                    self.a.mov_i(RCX, v);
-                    match n {
-                        1 => self.a.store8(at(R12, 0), RCX),
-                        _ => self.a.store(at(R12, 0), RCX),
-                    }
-                    self.a.alu_i(Q, Add, R12, n as i32);
-                }
-                Segment::Integer(n, v) => {
-                    let r = self.get(v, R10);
-                    self.if_no_small(v, r, fail);
-                    self.a.mov(RCX, r);
-                    self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
-                    if n == 1 {
-                        self.a.store8(at(R12, 0), RCX);
+        for s in list {
+            match *s {
+                Segment::Integers(ref i) => {
+                    let bits: u64 = i.iter().map(|i| i.0).sum();
+                    self.joined(i, fail);
+                    if bits == 8 {
+                        self.a.store8(at(R12, 0), R11);
                     } else {
-                        if n < 8 {
-                            self.a.shift_i(Q, Shl, RCX, (64 - 8 * n) as u8);
+                        if bits < 64 {
+                            self.a.shift_i(Q, Shl, R11, (64 - bits) as u8);
                         }
-                        self.a.bswap(Q, RCX);
-                        self.a.store(at(R12, 0), RCX);
+                        self.a.bswap(Q, R11);
+                        self.a.store(at(R12, 0), R11);
                     }
-                    self.a.alu_i(Q, Add, R12, n as i32);
+                    self.a.alu_i(Q, Add, R12, bits as i32 / 8);
                 }
                 Segment::String(from, n) => {
                     self.a.mov_i(R10, from);
@@ -192,6 +221,40 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         if pushed {
             self.a.pop(RCX);
+        }
+    }
+    /// R11: the integers behind one another, in the lower bits; what lies above them is not theirs. R10 and RCX are used.
+    fn joined(&mut self, integers: &[(u64, Arg)], fail: Label) {
+        for (k, &(bits, v)) in integers.iter().enumerate() {
+            let d = if k == 0 { R11 } else { RCX };
+            let constant = Self::small(v);
+            if let Some(n) = constant {
+                let kept = if bits < 64 { (1 << bits) - 1 } else { u64::MAX };
+                self.a.mov_i(d, n as u64 & kept);
+            } else {
+                let r = self.get(v, R10);
+                self.if_no_small(v, r, fail);
+                self.a.mov(d, r);
+            }
+            if k == 0 {
+                if constant.is_none() {
+                    self.a.shift_i(Q, Sar, R11, SMALL_SHIFT as u8);
+                }
+                continue;
+            }
+            self.a.shift_i(Q, Shl, R11, bits as u8);
+            let fits = |r: Range| r.lo >= 0 && r.hi >> bits == 0;
+            if constant.is_none() {
+                match self.range(v).is_some_and(fits) {
+                    true => self.a.shift_i(Q, Shr, RCX, SMALL_SHIFT as u8),
+                    false => {
+                        self.a
+                            .shift_i(Q, Shl, RCX, (64 - bits) as u8 - SMALL_SHIFT as u8);
+                        self.a.shift_i(Q, Shr, RCX, (64 - bits) as u8);
+                    }
+                }
+            }
+            self.a.alu(Q, Or, R11, RCX);
         }
     }
     fn has_binary(list: &[Segment]) -> bool {

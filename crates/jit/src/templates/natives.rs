@@ -9,6 +9,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         let export = a[if i.op == Op::Bif1 { 4 } else { 5 }].n();
         match ((self.env.native)(export), i.op) {
             (Some(Native::Abs), Op::Bif1) => self.abs(a[2], a[3]),
+            // Of a tuple in a register a shortcut stands before it.
+            (Some(Native::Element), Op::Bif2) if matches!(a[3], Arg::C(w) if !is_immediate(w)) => {
+                self.element_of_constant(a[2], a[3], a[4]);
+            }
             (Some(Native::Divide), Op::Bif2) if !self.env.stressed => {
                 self.quotient(a[2], a[3], a[4]);
             }
@@ -33,6 +37,28 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::E, next);
         let arity = u64::from(self.f.arity);
         self.returning_step(i, None, arity, false);
+    }
+    /// An element of a tuple in the code, as tables are.
+    fn element_of_constant(&mut self, index: Arg, tuple: Arg, dst: Arg) {
+        let other = self.step_aside();
+        let t = self.get(tuple, R10);
+        self.if_not_tuple(t, other);
+        self.element_at(index, t, dst, other);
+    }
+    /// An element of what is a tuple.
+    pub(super) fn element_at(&mut self, index: Arg, t: Reg, dst: Arg, other: Label) {
+        let k = self.get(index, R12);
+        self.if_no_small(index, k, other);
+        self.a.load(R11, boxed(t, 0));
+        self.a.shift_i(Q, Shr, R11, ARITY_SHIFT as u8);
+        self.a.mov(RCX, k);
+        self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
+        self.a.dec(RCX);
+        // Numbers below 1 are large ones without a sign.
+        self.a.alu(Q, Cmp, RCX, R11);
+        self.a.jcc(Cond::Ae, other);
+        self.a.load(RCX, indexed(t, RCX, 8, 8 - TAG_BOXED as i32));
+        self.put(dst, RCX);
     }
     fn abs(&mut self, src: Arg, dst: Arg) {
         let other = self.step_aside();

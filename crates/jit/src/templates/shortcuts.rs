@@ -23,19 +23,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.step(i);
         };
         let t = self.get(a[0], R10);
-        let k = self.get(a[1], R12);
-        self.if_no_small(a[1], k, next);
         self.if_not_tuple(t, next);
-        self.a.load(R11, boxed(t, 0));
-        self.a.shift_i(Q, Shr, R11, ARITY_SHIFT as u8);
-        self.a.mov(RCX, k);
-        self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
-        self.a.dec(RCX);
-        // Numbers below 1 are large ones without a sign.
-        self.a.alu(Q, Cmp, RCX, R11);
-        self.a.jcc(Cond::Ae, next);
-        self.a.load(RCX, indexed(t, RCX, 8, 8 - TAG_BOXED as i32));
-        self.put(a[2], RCX);
+        self.element_at(a[1], t, a[2], next);
         self.a.jmp(over);
     }
     pub(super) fn fast_compare(&mut self, i: &Instruction) {

@@ -412,6 +412,7 @@ fn native(export: u64) -> Option<Native> {
     }
     Some(match (atom::name(e.function), e.arity) {
         ("abs", 1) => Native::Abs,
+        ("element", 2) => Native::Element,
         ("/", 2) => Native::Divide,
         ("not", 1) => Native::Not,
         ("and", 2) => Native::And,
