@@ -280,25 +280,27 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         (stubs.apply.as_ptr(), 3),
     ];
     let apply = |pc: u64| applies.iter().find(|a| a.0 as u64 == pc).map(|a| a.1);
-    for (i, &pc) in pcs.iter().enumerate() {
+    // A return address belongs to the call before it.
+    let places = pcs.iter().enumerate();
+    let places = places.map(|(i, &pc)| (if i == 0 { pc } else { pc - 8 }) as *const u64);
+    let places = code::find_each(places);
+    for (i, (&pc, place)) in pcs.iter().zip(places).enumerate() {
         if entries.len() >= depth {
             break;
         }
-        // A return address belongs to the call before it.
-        let place = code::find((if i == 0 { pc } else { pc - 8 }) as *const u64);
         let first = (i == 0 && (kind == 1 || kind == 5)).then(|| parts[2].as_tuple());
         let first = first.flatten();
         let extra = match (entries.is_empty(), kind) {
             (true, 0 | 4) => info,
             _ => NIL,
         };
-        let line = place.as_ref().and_then(|p| p.line.as_ref());
+        let line = place.as_ref().and_then(|p| p.line());
         let location = match line.filter(|_| first.is_none() || kind == 1) {
             None => extra,
             Some((file, line)) => {
                 let s = cx.string(file);
                 let f = cx.tuple(&[am::FILE, s]);
-                let l = cx.tuple(&[am::LINE, Term::small(i64::from(*line))]);
+                let l = cx.tuple(&[am::LINE, Term::small(i64::from(line))]);
                 cx.list_tail(&[f, l], extra)
             }
         };

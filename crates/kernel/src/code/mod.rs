@@ -31,8 +31,9 @@ pub use disasm::{disasm_at, disasm_specific, instruction_text, prepared_module};
 pub use load::{LoadFailure, Prepared, constant, finish, load, load_preloaded, prepare};
 pub(crate) use versions::was_loaded;
 pub use versions::{
-    FinishFailure, Module, NotNif, Place, Versions, current, delete, exports, find, finish_all,
-    finish_on_load, function_at, is_current, loaded, mark_at, module_at, record, with_versions,
+    FinishFailure, Module, NotNif, Place, Versions, current, delete, exports, find, find_each,
+    finish_all, finish_on_load, function_at, is_current, loaded, mark_at, module_at, record,
+    with_versions,
 };
 
 pub use purlin_native::bif::native;

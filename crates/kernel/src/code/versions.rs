@@ -18,8 +18,11 @@ use purlin_native::nif::NifSlot;
 use purlin_term::Term;
 use purlin_term::fun::{Export, FunEntry};
 use purlin_term::record::Definition;
+use smallvec::SmallVec;
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A loaded version of a module.
@@ -184,11 +187,15 @@ impl Module {
     }
     /// File and line of an address.
     pub fn line_at(&self, pc: *const u64) -> Option<(String, u32)> {
+        let (file, line) = self.item_at(pc)?;
+        Some((self.files.get(file as usize)?.clone(), line))
+    }
+    /// Number of the file, and the line, of an address.
+    fn item_at(&self, pc: *const u64) -> Option<(u32, u32)> {
         let at = ((pc as usize - self.code.as_ptr() as usize) / 8) as u32;
         let i = self.lines.partition_point(|l| l.0 <= at).checked_sub(1)?;
         let &(file, line) = self.line_items.get(self.lines[i].1 as usize)?;
-        let name = self.files.get(file as usize)?;
-        (line != 0).then(|| (name.clone(), line))
+        (line != 0).then_some((file, line))
     }
 }
 
@@ -236,10 +243,16 @@ fn table() -> &'static RwLock<Table> {
 pub(super) fn write() -> RwLockWriteGuard<'static, Table> {
     table().write()
 }
-/// All versions that may run, sorted by address.
-fn ranges() -> &'static RwLock<Vec<Arc<Module>>> {
-    static R: RwLock<Vec<Arc<Module>>> = RwLock::new(Vec::new());
+/// All versions that may run, sorted by the address of their code, which stands with them.
+fn ranges() -> &'static RwLock<Vec<(usize, Arc<Module>)>> {
+    static R: RwLock<Vec<(usize, Arc<Module>)>> = RwLock::new(Vec::new());
     &R
+}
+/// The version of a module whose code holds that address, if it is one of those.
+fn in_ranges(ranges: &[(usize, Arc<Module>)], pc: *const u64) -> Option<&Arc<Module>> {
+    let i = ranges.partition_point(|m| m.0 <= pc as usize);
+    let (_, m) = ranges.get(i.checked_sub(1)?)?;
+    m.contains(pc).then_some(m)
 }
 
 /// Runs `f` on the versions of a module (none, if it was never loaded).
@@ -384,13 +397,16 @@ pub fn finish_on_load(name: Term, keep: bool) -> bool {
 
 fn add_range(m: &Arc<Module>) {
     let mut r = ranges().write();
-    let at = r.partition_point(|o| o.code.as_ptr() < m.code.as_ptr());
-    r.insert(at, m.clone());
+    let start = m.addresses().start;
+    let at = r.partition_point(|o| o.0 < start);
+    r.insert(at, (start, m.clone()));
+    RANGES_VERSION.fetch_add(1, Ordering::Release);
 }
 
 pub(super) fn remove_range(m: &Arc<Module>) {
     let mut r = ranges().write();
-    r.retain(|o| !Arc::ptr_eq(o, m));
+    r.retain(|o| !Arc::ptr_eq(&o.1, m));
+    RANGES_VERSION.fetch_add(1, Ordering::Release);
 }
 
 fn point_funs(m: &Module) {
@@ -443,11 +459,7 @@ pub fn module_at(pc: *const u64) -> Option<Arc<Module>> {
     if !memory::holds(pc) && !memory::any_apart() {
         return None;
     }
-    let r = ranges().read();
-    let i = r
-        .partition_point(|m| m.code.as_ptr() <= pc)
-        .checked_sub(1)?;
-    r.get(i).filter(|m| m.contains(pc)).cloned()
+    in_ranges(&ranges().read(), pc).cloned()
 }
 
 /// The version of a module, and the index of its function, that an address is code of. None of stubs and of the words that exports
@@ -474,5 +486,74 @@ pub fn find(pc: *const u64) -> Option<Place> {
         function: unsafe { Term::from_raw(f.name) },
         arity: f.arity,
         line: m.line_at(pc),
+    })
+}
+
+/// A [`Place`] as traces of exceptions want it.
+#[derive(Clone)]
+pub struct Spot {
+    /// The function's module, name and arity.
+    pub module: Term,
+    pub function: Term,
+    pub arity: u32,
+    file: SmallVec<[u8; FILE_BYTES]>,
+    line: u32,
+}
+
+/// Bytes of most names of files.
+const FILE_BYTES: usize = 32;
+
+impl Spot {
+    fn of(m: &Module, pc: *const u64) -> Option<Spot> {
+        let f = m.function_at(pc)?;
+        let item = m.item_at(pc);
+        let line = item.and_then(|(file, line)| Some((m.files.get(file as usize)?, line)));
+        Some(Spot {
+            module: m.name,
+            // SAFETY: the word of an atom.
+            function: unsafe { Term::from_raw(f.name) },
+            arity: f.arity,
+            file: line.map_or(SmallVec::new(), |l| SmallVec::from_slice(l.0.as_bytes())),
+            line: line.map_or(0, |l| l.1),
+        })
+    }
+    /// File and line.
+    pub fn line(&self) -> Option<(&str, u32)> {
+        let file = std::str::from_utf8(&self.file).ok()?;
+        (self.line != 0).then_some((file, self.line))
+    }
+}
+
+/// Changes whenever code comes or goes.
+static RANGES_VERSION: AtomicU64 = AtomicU64::new(0);
+
+/// What was found at an address, while [`RANGES_VERSION`] was that.
+type Found = Option<(usize, u64, Spot)>;
+/// Places that a thread remembers: programs raise exceptions at the same places again and again.
+const REMEMBERED: usize = 64;
+
+thread_local! {
+    static LAST_SPOTS: RefCell<[Found; REMEMBERED]> = const { RefCell::new([const { None }; REMEMBERED]) };
+}
+
+/// What is at each of these addresses, as [`find`] tells of one.
+pub fn find_each(pcs: impl Iterator<Item = *const u64>) -> SmallVec<[Option<Spot>; 8]> {
+    LAST_SPOTS.with_borrow_mut(|last| {
+        pcs.map(|pc| {
+            let at = pc as usize;
+            let found = &mut last[(at >> 3) % REMEMBERED];
+            let version = RANGES_VERSION.load(Ordering::Acquire);
+            if let Some((a, v, spot)) = found
+                && (*a, *v) == (at, version)
+            {
+                return Some(spot.clone());
+            }
+            let r = ranges().read();
+            let version = RANGES_VERSION.load(Ordering::Acquire);
+            let spot = Spot::of(in_ranges(&r, pc)?, pc)?;
+            *found = Some((at, version, spot.clone()));
+            Some(spot)
+        })
+        .collect()
     })
 }
