@@ -20,7 +20,7 @@ use purlin_term::fun::{Export, FunEntry};
 use purlin_term::record::Definition;
 use smallvec::SmallVec;
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -241,7 +241,20 @@ fn table() -> &'static RwLock<Table> {
     T.get_or_init(RwLock::default)
 }
 pub(super) fn write() -> RwLockWriteGuard<'static, Table> {
-    table().write()
+    let t = table().write();
+    TABLE_VERSION.fetch_add(1, Ordering::Release);
+    t
+}
+/// Changes whenever the table does: once the lock is held, before anything is written.
+static TABLE_VERSION: AtomicU64 = AtomicU64::new(0);
+
+/// Modules that a thread remembers to be there or not: who calls a function by name often asks for its module each time.
+const MODULES_REMEMBERED: usize = 64;
+
+thread_local! {
+    /// Numbers of atoms, whether they have a current version, and [`TABLE_VERSION`] when that was so.
+    static LAST_MODULES: [Cell<(u32, bool, u64)>; MODULES_REMEMBERED] =
+        const { [const { Cell::new((u32::MAX, false, 0)) }; MODULES_REMEMBERED] };
 }
 /// All versions that may run, sorted by the address of their code, which stands with them.
 fn ranges() -> &'static RwLock<Vec<(usize, Arc<Module>)>> {
@@ -274,9 +287,19 @@ pub fn current(name: Term) -> Option<Arc<Module>> {
 
 /// Whether a module has a current version.
 pub fn is_current(name: Term) -> bool {
-    let m = table().read();
-    m.get(&name.atom_index())
-        .is_some_and(|v| v.current.is_some())
+    let number = name.atom_index();
+    LAST_MODULES.with(|last| {
+        let last = &last[number as usize % MODULES_REMEMBERED];
+        let (n, current, version) = last.get();
+        if n == number && version == TABLE_VERSION.load(Ordering::Acquire) {
+            return current;
+        }
+        let m = table().read();
+        let current = m.get(&number).is_some_and(|v| v.current.is_some());
+        // Nobody writes meanwhile.
+        last.set((number, current, TABLE_VERSION.load(Ordering::Acquire)));
+        current
+    })
 }
 
 /// Whether the current version of a module exports a function that is written in it.
