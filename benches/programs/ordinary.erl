@@ -4,13 +4,14 @@
 -export([utf8_parse/0, utf8_build/0, utf8_lists/0, map_update/0, map_read/0, map_of_maps/0, record_map/0, append/0, append_parts/0,
          strings/0, string_split/0, format/0, term_text/0, scan_parse/0, lexer/0, throw_catch/0, error_catch/0, deep_throw/0,
          funs_in_lists/0, comprehensions/0, sort_tuples/0, sort_by/0, matrix/0, mandelbrot/0, sudoku/0, trees/0, proplists/0,
-         integers_text/0, binary_split/0, dictionary/0, external/0, fold_map/0]).
+         integers_text/0, binary_split/0, dictionary/0, external/0, fold_map/0,
+         hex/0, masked/0, traces/0]).
 
 names() ->
     [utf8_parse, utf8_build, utf8_lists, map_update, map_read, map_of_maps, record_map, append, append_parts, strings,
      string_split, format, term_text, scan_parse, lexer, throw_catch, error_catch, deep_throw, funs_in_lists, comprehensions,
      sort_tuples, sort_by, matrix, mandelbrot, sudoku, trees, proplists, integers_text, binary_split, dictionary, external,
-     fold_map].
+     fold_map, hex, masked, traces].
 
 %% Results that stock gives.
 expected(Name) -> maps:get(Name, results()).
@@ -22,7 +23,7 @@ results() ->
       funs_in_lists => 133332666660, comprehensions => 1500000, sort_tuples => 400012, sort_by => 400008,
       matrix => 15840, mandelbrot => 4176203, sudoku => 129600, trees => 1250075000, proplists => 14700000,
       integers_text => 2000004, binary_split => 75000, dictionary => 375499000, external => 100000,
-      fold_map => 1000200000}.
+      fold_map => 1000200000, hex => 4000000, masked => 9600000, traces => 1000000}.
 
 %% Text with characters of one to four bytes.
 text() -> unicode:characters_to_binary(lists:append(lists:duplicate(20000, "plain text, na\x{ef}ve \x{4e16}\x{754c} \x{1f600}. "))).
@@ -204,3 +205,31 @@ external() ->
 fold_map() ->
     M = maps:from_list([{I, I} || I <- lists:seq(1, 20000)]),
     lists:sum([maps:fold(fun(_, V, A) -> V + A end, 0, maps:map(fun(_, V) -> V + 1 end, maps:filter(fun(K, _) -> K rem 2 =:= 0 end, M))) || _ <- lists:seq(1, 10)]).
+
+%% Bytes as digits, from a tuple in the code, and back, four bits at a time.
+hex() ->
+    B = binary:copy(list_to_binary(lists:seq(0, 255)), 400),
+    lists:sum([byte_size(unhexed(hexed(B, <<>>), <<>>)) - byte_size(B) + 200000 || _ <- lists:seq(1, 20)]).
+hexed(<<A:4, B:4, C:4, D:4, R/binary>>, Acc) ->
+    hexed(R, <<Acc/binary, (digit(A)), (digit(B)), (digit(C)), (digit(D))>>);
+hexed(<<>>, Acc) -> Acc.
+digit(N) -> element(N + 1, {$0, $1, $2, $3, $4, $5, $6, $7, $8, $9, $a, $b, $c, $d, $e, $f}).
+unhexed(<<A, B, C, D, R/binary>>, Acc) -> unhexed(R, <<Acc/binary, (value(A)):4, (value(B)):4, (value(C)):4, (value(D)):4>>);
+unhexed(<<>>, Acc) -> Acc.
+value(C) when C =< $9 -> C - $0;
+value(C) -> C - $a + 10.
+
+%% Characters of plain text counted eight bytes at a time, as libraries do that look for others by a mask.
+masked() ->
+    B = binary:copy(<<"a line of plain text, as most are">>, 4000),
+    lists:sum([plain(B, 0) - byte_size(B) + 96000 || _ <- lists:seq(1, 100)]).
+plain(<<X:56, Y, R/binary>>, N) when Y =< 127, X band 16#80808080808080 =:= 0 -> plain(R, N + 8);
+plain(<<Y, R/binary>>, N) when Y =< 127 -> plain(R, N + 1);
+plain(<<>>, N) -> N.
+
+%% Errors whose trace is read.
+traces() -> lists:sum([length(trace(N rem 3)) - length(trace(1)) + 5 || N <- lists:seq(1, 200000)]).
+trace(N) ->
+    try failing(N) catch error:_:Trace -> [F || {_, F, _, [{file, _} | _]} <- Trace] end.
+failing(0) -> error({none, 0});
+failing(N) -> failing(N - 1) + 1.
