@@ -29,6 +29,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use commands::COMMANDS;
+use commands::table::HAND_ON;
 use context::Context;
 use failure::{Failure, USAGE, say};
 
@@ -49,9 +50,6 @@ fn main() -> ExitCode {
         }
     }
 }
-
-/// Commands that are tools of Erlang and Elixir: what stands behind them is theirs.
-const HAND_ON: [&str; 7] = ["erl", "erlc", "escript", "elixir", "elixirc", "iex", "mix"];
 
 fn dispatch(argv: &[OsString]) -> Result<u8, Failure> {
     let invoked = argv.first().and_then(|name| Path::new(name).file_name());

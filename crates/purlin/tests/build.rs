@@ -252,6 +252,22 @@ fn escripts_and_elixir() {
         (Some(0), "[\"x\"]\n".into(), String::new())
     );
     assert_eq!(run(&tool, &["fail"]).0, Some(127));
+    // The compiler gives a script another name each time.
+    scratch.file(
+        "names",
+        "#!/usr/bin/env escript\nmain(_) -> io:format(\"~p ~s ~p~n\", [?MODULE, ?MODULE_STRING, (fun ?MODULE:main/1) =:= fun ?MODULE:main/1]).\n",
+    );
+    let names = scratch.built("names", "names_1");
+    let said = "names__escript names__escript true\n";
+    assert_eq!(run(&names, &[]), (Some(0), said.into(), String::new()));
+    let again = scratch.built("names", "names_2");
+    assert!(fs::read(names).expect("is read") == fs::read(again).expect("is read"));
+    scratch.file(
+        "own",
+        "#!/usr/bin/env escript\n-module(mine).\n-export([main/1]).\nmain(_) -> io:format(\"~p~n\", [?MODULE]).\n",
+    );
+    let own = scratch.built("own", "own_built");
+    assert_eq!(run(&own, &[]), (Some(0), "mine\n".into(), String::new()));
     if !is_there("elixir") {
         return;
     }

@@ -830,6 +830,57 @@ fn elixirs_scripts_start_purlin() {
     }
 }
 
+/// Modules of Elixir are for the OTP that they were compiled on.
+#[test]
+fn an_otp_that_is_named_brings_the_elixir_beside_it() {
+    let Some(erl) = stock("erl") else { return };
+    let scratch = Scratch::new();
+    let root = run(&erl, &["-emu_args_exit"], &[], &scratch.0);
+    let root = String::from_utf8_lossy(&root.stdout).into_owned();
+    let root = Path::new(root.lines().nth(2).expect("has a root"));
+    let at = |name: &str| scratch.0.join(name);
+    for (way, prefix) in [("named", "one/lib"), ("on PATH", "two/lib")] {
+        fs::create_dir_all(at(prefix).join("erlang")).expect("makes a directory");
+        for entry in fs::read_dir(root).expect("is read").flatten() {
+            let link = at(prefix).join("erlang").join(entry.file_name());
+            std::os::unix::fs::symlink(entry.path(), link).expect("makes a link");
+        }
+        scratch.file(&format!("{prefix}/elixir/lib/elixir/ebin/elixir.app"), "");
+        let says = format!("#!/bin/sh\necho {way}, \"$@\"\n");
+        scratch.program(&format!("{prefix}/elixir/bin/elixir"), &says);
+    }
+    let (one, two) = (at("one/lib/erlang"), at("two/lib/erlang"));
+    let (one, two) = (one.to_str().expect("text"), two.to_str().expect("text"));
+    scratch.program("bin/erl", &format!("#!/bin/sh\nROOTDIR={two}\n"));
+    std::os::unix::fs::symlink(at("two/lib/elixir/bin/elixir"), at("bin/elixir")).expect("a link");
+    let bin = format!("{}:/usr/bin:/bin", at("bin").display());
+    scratch.program("own/elixir/bin/elixir", "#!/bin/sh\necho mine, \"$@\"\n");
+    scratch.file("own/elixir/lib/elixir/ebin/elixir.app", "");
+    let own = format!("{}:{bin}", at("own/elixir/bin").display());
+    let of = |args: &[&str], env: &[(&str, &str)]| essence(&purlin(args, env, &scratch.0));
+    let said = |text: &str| (Some(0), text.to_string(), String::new());
+    let variable = "PURLIN_OTP_ROOT";
+    let args = ["elixir", "x"];
+    assert_eq!(of(&args, &[("PATH", &bin)]), said("on PATH, x\n"));
+    assert_eq!(
+        of(&args, &[("PATH", &bin), (variable, one)]),
+        said("named, x\n")
+    );
+    let words = ["--otp-root", one, "elixir", "x"];
+    assert_eq!(of(&words, &[("PATH", &own)]), said("named, x\n"));
+    // Whose OTP is on PATH, chooses Elixir there too.
+    assert_eq!(
+        of(&args, &[("PATH", &own), (variable, two)]),
+        said("mine, x\n")
+    );
+    // An OTP without one.
+    fs::remove_dir_all(at("one/lib/elixir")).expect("is removed");
+    assert_eq!(
+        of(&args, &[("PATH", &own), (variable, one)]),
+        said("mine, x\n")
+    );
+}
+
 /// The arguments that stock's `erl` needs to do what Purlin's emulator would be started for.
 fn vector_of_start(args: &[&str], dir: &Path) -> Vec<String> {
     let env = [("ERL_AFLAGS", "-emu_args_exit"), ("NO_COLOR", "1")];
@@ -1186,7 +1237,17 @@ fn commands_say_what_they_take() {
             let same = command == "help" || output.stdout == told.stdout;
             assert!(same, "{command}: {output:?}");
         }
+        let text = String::from_utf8_lossy(&told.stdout).into_owned();
+        let usage = format!("Usage: purlin {command}");
+        let its_own = command == "help" || text.starts_with(&usage);
+        assert!(its_own, "{command}: {text}");
     }
+    let of = |command| essence(&purlin(&["help", command], &[], &scratch.0)).1;
+    assert!(of("run").contains("else main/0, else start/0"));
+    assert!(of("exec").contains("PURLIN_EXEC=strict"));
+    let mix = "Usage: purlin mix TASK\n\nthe Elixir build tool\n\n\
+               Arguments are handed on as they are: the options are the tool's own.\n";
+    assert_eq!(of("mix"), mix);
     let left = fs::read_dir(&scratch.0).expect("is there").count();
     assert_eq!(left, 0);
 }

@@ -82,8 +82,8 @@ program("escript", File, Out, Name) ->
                        || {F, B} <- Files, filename:extension(F) =:= ".beam"],
             Main = case Told of none -> Base; _ -> Told end,
             {Modules, {Main, main, 1}, Rest};
-        {source, Code} when is_binary(Code) ->
-            Module = name(Code, File),
+        {source, Fresh} when is_binary(Fresh) ->
+            {Module, Code} = lasting(Fresh, File),
             own([{Module, Code}], Out, Name),
             {[{Module, Code}], {Module, main, 1}, Rest};
         {beam, Code} ->
@@ -92,6 +92,29 @@ program("escript", File, Out, Name) ->
             {[{Module, Code}], {Module, main, 1}, Rest};
         _ -> stop("~ts holds no code", [File])
     end.
+
+%% A script without a name of its own gets one that no other run of the compiler gives it. It is compiled once more under one that lasts,
+%% so that the same script makes the same executable.
+lasting(Code, File) ->
+    Module = name(Code, File),
+    case beam_lib:chunks(Code, [abstract_code]) of
+        {ok, {Module, [{abstract_code, {raw_abstract_v1, Forms}}]}} ->
+            Name = hd(string:split(atom_to_list(Module), "__escript__")),
+            New = case list_to_atom(Name) of Module -> Module; _ -> list_to_atom(Name ++ "__escript") end,
+            {ok, New, Same} = compile:forms(renamed(Forms, Module, New), [deterministic]),
+            {New, Same};
+        _ -> {Module, Code}
+    end.
+
+%% The macros MODULE and MODULE_STRING have put the name anywhere.
+renamed(Old, Old, New) -> New;
+renamed(Tuple, Old, New) when is_tuple(Tuple) -> list_to_tuple(renamed(tuple_to_list(Tuple), Old, New));
+renamed([Head | Tail] = List, Old, New) ->
+    case atom_to_list(Old) of
+        List -> atom_to_list(New);
+        _ -> [renamed(Head, Old, New) | renamed(Tail, Old, New)]
+    end;
+renamed(Other, _, _) -> Other.
 
 %% Modules at the top of an archive have no folder.
 in_archive(File) ->

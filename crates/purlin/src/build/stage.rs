@@ -241,7 +241,7 @@ fn lay_out(context: &Context, words: &[&OsStr], told: &Path) -> Result<Vec<Strin
         .stdin(std::process::Stdio::null())
         .stdout(out);
     // Elixir's own applications are found as OTP's are.
-    if let Some(elixir) = crate::commands::elixir::library() {
+    if let Some(elixir) = crate::commands::elixir::library(context) {
         command.env("ERL_LIBS", elixir.join("../.."));
     }
     let status = command

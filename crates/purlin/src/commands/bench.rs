@@ -113,7 +113,10 @@ fn on_stock(otp: &OtpInstall, how: Program, show: bool) -> Result<Command, Failu
     let programs = otp.root.join("bin");
     let (first, words) = match how {
         Program::Erl(words) => (programs.join("erl"), words),
-        Program::Elixir(words) => (elixir::installed_scripts()?.join("elixir"), words),
+        Program::Elixir(words) => {
+            let context = Context::new(Some(otp.root.clone()), "elixir".into());
+            (elixir::installed_scripts(&context)?.join("elixir"), words)
+        }
         Program::Escript(words) => (programs.join("escript"), words),
     };
     let erl = programs.join("erl");

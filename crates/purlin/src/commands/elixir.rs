@@ -1,7 +1,8 @@
 //! `elixir`, `elixirc`, `iex`, `mix`: the installation's own scripts, with Purlin as their `erl`.
 //!
 //! Which Elixir: the `elixir` on `PATH`, followed through links and version managers to its
-//! installation, whose scripts are then run directly.
+//! installation, whose scripts are then run directly. An OTP that the user names, and that `PATH` does not
+//! lead to, may have an Elixir of its own beside it, which was compiled for it: that comes first.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -28,7 +29,7 @@ pub fn iex(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
 
 /// `mix` is a script for `elixir`.
 pub fn mix(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
-    let mix = installed_scripts()?.join("mix");
+    let mix = installed_scripts(context)?.join("mix");
     let args: Vec<_> = std::iter::once(mix.into_os_string())
         .chain(args.iter().cloned())
         .collect();
@@ -37,7 +38,7 @@ pub fn mix(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
 
 /// Runs one of the scripts of the Elixir installation.
 pub fn script(context: &Context, name: &str, args: &[OsString]) -> Result<u8, Failure> {
-    let scripts = installed_scripts()?;
+    let scripts = installed_scripts(context)?;
     let otp = context.otp()?;
     let mut environment = context.environment_for_children(&otp)?;
     // A project's own scripts may look for Elixir once more, and must find the same one.
@@ -58,27 +59,46 @@ pub fn script(context: &Context, name: &str, args: &[OsString]) -> Result<u8, Fa
     Err(become_program(&scripts.join(name), args, &environment.0))
 }
 
-/// The directory of Elixir's own modules, where one is found by its place on the `PATH`.
-pub fn library() -> Option<PathBuf> {
+/// The directory of Elixir's own modules, where one is found by its place.
+pub fn library(context: &Context) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let scripts = find_otp::programs(&path, "elixir")
-        .iter()
-        .find_map(|p| by_place(p))?;
+    let on_path = || {
+        let programs = find_otp::programs(&path, "elixir");
+        programs.iter().find_map(|p| by_place(p))
+    };
+    let scripts = beside_named(context).or_else(on_path)?;
     Some(scripts.join("../lib/elixir/ebin"))
 }
 
 /// The directory of the installation's scripts.
-pub fn installed_scripts() -> Result<PathBuf, Failure> {
+pub fn installed_scripts(context: &Context) -> Result<PathBuf, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    find_otp::programs(&path, "elixir")
-        .iter()
-        .find_map(|program| by_place(program).or_else(|| by_asking(program)))
-        .ok_or_else(|| {
-            Failure::new(
-                NO_INSTALLATION,
-                "purlin: no Elixir found on PATH; install it, for example with 'apt install elixir'",
-            )
-        })
+    let on_path = || {
+        let programs = find_otp::programs(&path, "elixir");
+        programs
+            .iter()
+            .find_map(|program| by_place(program).or_else(|| by_asking(program)))
+    };
+    beside_named(context).or_else(on_path).ok_or_else(|| {
+        Failure::new(
+            NO_INSTALLATION,
+            "purlin: no Elixir found on PATH; install it, for example with 'apt install elixir'",
+        )
+    })
+}
+
+/// The scripts in `PREFIX/lib/elixir/bin`, where the user names the OTP in `PREFIX/lib/erlang` and `PATH` leads to another one.
+fn beside_named(context: &Context) -> Option<PathBuf> {
+    if !context.names_otp() {
+        return None;
+    }
+    let root = fs::canonicalize(context.otp().ok()?.root).ok()?;
+    let scripts = fs::canonicalize(root.parent()?.join("elixir/bin")).ok()?;
+    let is_on_path = || {
+        let found = find_otp::installed().and_then(|otp| fs::canonicalize(otp.root).ok());
+        found.is_some_and(|found| found == root)
+    };
+    (is_installation(&scripts) && !is_on_path()).then_some(scripts)
 }
 
 /// The directory of a real `elixir`, links resolved.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use purlin_diagnostics::explain::socket;
 
-use super::table::{COMMANDS, ENVIRONMENT, GLOBAL, emulator_flags};
+use super::table::{COMMANDS, CommandRow, ENVIRONMENT, GLOBAL, HAND_ON, emulator_flags};
 use super::{manual, print, shells};
 use crate::context::Context;
 use crate::failure::{Failure, MEANINGS, USAGE};
@@ -38,26 +38,50 @@ pub fn help(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
     let topic = topic.to_string_lossy();
     match COMMANDS.iter().find(|row| row.name == topic) {
-        Some(row) if row.options.is_empty() => print(&general()),
-        Some(row) => {
-            let mut text = format!(
-                "Usage: purlin {} [OPTIONS] {}\n\n{}\n\nOptions:\n",
-                row.name, row.arguments, row.doc
-            );
-            for option in row.options {
-                entry(
-                    &mut text,
-                    format!("{} {}", option.name, option.argument).trim_end(),
-                    option.doc,
-                );
-            }
-            print(&text)
-        }
+        Some(row) if row.name == "help" => print(&general()),
+        Some(row) => print(&of_command(row)),
         None => Err(Failure::new(
             USAGE,
             format!("purlin: there is no help on '{topic}'; try: purlin help"),
         )),
     }
+}
+
+fn of_command(row: &CommandRow) -> String {
+    let options = match row.options {
+        [] => "",
+        _ => "[OPTIONS] ",
+    };
+    let usage = format!("Usage: purlin {} {options}{}", row.name, row.arguments);
+    let mut text = format!("{}\n\n{}\n", usage.trim_end(), row.doc);
+    if HAND_ON.contains(&row.name) {
+        text.push_str("\nArguments are handed on as they are: the options are the tool's own.\n");
+    }
+    if row.name == "run" {
+        text.push_str(RUN);
+    }
+    if !row.options.is_empty() {
+        text.push_str("\nOptions:\n");
+    }
+    for option in row.options {
+        entry(
+            &mut text,
+            format!("{} {}", option.name, option.argument).trim_end(),
+            option.doc,
+        );
+    }
+    let of_its_own = format!("PURLIN_{}=", row.name.to_uppercase());
+    let mut variables = ENVIRONMENT
+        .iter()
+        .filter(|v| v.0.starts_with(&of_its_own))
+        .peekable();
+    if variables.peek().is_some() {
+        text.push_str("\nEnvironment:\n");
+    }
+    for (name, doc) in variables {
+        entry(&mut text, name, doc);
+    }
+    text
 }
 
 pub fn version(context: &Context, _args: &[OsString]) -> Result<u8, Failure> {

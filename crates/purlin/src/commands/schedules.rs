@@ -457,7 +457,7 @@ fn start(
         };
         let _ = writeln!(request, "argument {w}");
     }
-    if let Some(library) = elixir::library()
+    if let Some(library) = elixir::library(context)
         && let Some(lib) = library.parent().and_then(|p| p.parent())
     {
         let _ = writeln!(request, "library {}", lib.display());

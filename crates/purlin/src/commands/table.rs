@@ -362,6 +362,9 @@ pub static COMMANDS: &[CommandRow] = &[
     },
 ];
 
+/// Commands that are tools of Erlang and Elixir: what stands behind them is theirs.
+pub const HAND_ON: [&str; 7] = ["erl", "erlc", "escript", "elixir", "elixirc", "iex", "mix"];
+
 /// Options before the command.
 pub static GLOBAL: &[OptionRow] = &[
     option("--otp-root", "DIR", "the OTP installation to use"),

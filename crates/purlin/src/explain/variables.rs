@@ -214,7 +214,7 @@ fn ask(context: &Context, funs: &[[String; 2]]) -> Option<String> {
     command.arg("--otp-root").arg(&otp.root).arg("erl");
     command.args(["+Fexplain", "false", "-noinput", "-boot", "no_dot_erlang"]);
     // The backends of other languages lie beside the modules that were compiled by them, or are found as their tools are.
-    if let Some(elixir) = crate::commands::elixir::library() {
+    if let Some(elixir) = crate::commands::elixir::library(context) {
         command.arg("-pa").arg(elixir);
     }
     let folder = Folder::temporary("purlin-variables").ok()?;
