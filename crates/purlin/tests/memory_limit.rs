@@ -149,3 +149,50 @@ fn unfinished_messages_of_all_nodes_have_one_bound() {
     let each = ["up up", "up down", "up up"];
     assert_eq!(told, [each, each, each].concat(), "{out:?}");
 }
+
+/// A crash dump is written as it is made: its text is several times as long as the heaps that it shows.
+#[test]
+fn a_crash_dump_takes_no_memory() {
+    let Some(s) = Scratch::new() else { return };
+    s.write(
+        "full.erl",
+        "-module(full).\n-export([main/0]).\nmain() ->\n    Me = self(),\n    [spawn(fun() -> holds(Me, N) end) || N <- lists:seq(1, 8)],\n    [receive held -> ok end || _ <- lists:seq(1, 8)],\n    io:get_line(\"\"),\n    halt(\"full\").\nholds(Me, N) ->\n    L = [{X, [N | X]} || X <- lists:seq(1, 100000)],\n    Me ! held,\n    receive go -> Me ! L end.\n",
+    );
+    assert!(s.purlin(&["erlc", "full.erl"]).status.success());
+    let mut child = s
+        .command(&["erl", "-noshell", "-run", "full", "main"])
+        .env("ERL_CRASH_DUMP", "dump")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
+    let peak = || {
+        let text = fs::read_to_string(&status).ok()?;
+        let line = text.lines().find(|l| l.starts_with("VmHWM:"))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    // The input ends when what it holds has been seen to rest.
+    let mut before = 0;
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let Some(now) = peak() else { return };
+        if now == before && now > 40_000 {
+            break;
+        }
+        before = now;
+    }
+    drop(child.stdin.take());
+    let mut most = before;
+    while child.try_wait().expect("is asked").is_none() {
+        most = peak().unwrap_or(most);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let dump = fs::read_to_string(s.0.join("dump")).expect("is text");
+    let heaps = dump.matches("\n=proc_heap:").count();
+    assert!(heaps > 8 && dump.ends_with("=end\n"), "{heaps}");
+    let kib = dump.len() as u64 / 1024;
+    assert!(kib > 50_000, "{kib} KiB");
+    assert!(most - before < kib / 4, "{kib} KiB took {}", most - before);
+}

@@ -170,14 +170,14 @@ fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
     schedulers(w)?;
     sched::stop(STOP);
     general(w)?;
-    let mut shown = Vec::new();
-    all_processes(w, Some(&mut shown))?;
+    let mut owned = Vec::new();
+    all_processes(w, Some(&mut owned))?;
     ports(w)?;
     tables(w)?;
     timers(w)?;
     nodes(w)?;
     modules(w)?;
-    w.write_all(&shown)?;
+    heaps(w, &owned)?;
     writeln!(w, "=atoms")?;
     for i in (0..atom::count()).rev() {
         writeln!(w, "{}", format_atom(Term::atom(i), Style::Write))?;
@@ -223,8 +223,8 @@ pub fn processes(w: &mut Vec<u8>) -> io::Result<()> {
     all_processes(w, None)
 }
 
-/// All processes. With `heaps`, schedulers have stopped: the heaps of processes that don't run are written there.
-fn all_processes(w: &mut dyn Write, mut heaps: Option<&mut Vec<u8>>) -> io::Result<()> {
+/// All processes. With `owned`, schedulers have stopped: those that don't run, which nobody owns but this thread, are put there.
+fn all_processes(w: &mut dyn Write, mut owned: Option<&mut Vec<*mut Process>>) -> io::Result<()> {
     let mut cx = Cx::boxed(0);
     let mut pids = process::table().pids();
     pids.sort_by_key(|p| p.pid_data());
@@ -244,13 +244,19 @@ fn all_processes(w: &mut dyn Write, mut heaps: Option<&mut Vec<u8>>) -> io::Resu
             _ => "Waiting",
         };
         writeln!(w, "State: {name}")?;
-        if let Some(heaps) = heaps.as_deref_mut()
+        if let Some(owned) = owned.as_deref_mut()
             && state.is_alive()
             && !state.is_running()
             && !state.is_exiting()
         {
             // SAFETY: schedulers have stopped, so that a process which doesn't run is nobody's but this thread's.
-            unsafe { owned_process(w, heaps, &mut cx, p)? };
+            let system = unsafe {
+                owned_process(w, &mut cx, p)?;
+                (*p).has(SYSTEM)
+            };
+            if !system {
+                owned.push(p);
+            }
         }
     }
     Ok(())
@@ -260,16 +266,10 @@ fn all_processes(w: &mut dyn Write, mut heaps: Option<&mut Vec<u8>>) -> io::Resu
 ///
 /// # Safety
 /// The caller owns `p`, which is packed, and `cx` runs no process.
-unsafe fn owned_process(
-    w: &mut dyn Write,
-    heaps: &mut Vec<u8>,
-    cx: &mut Cx,
-    p: *mut Process,
-) -> io::Result<()> {
+unsafe fn owned_process(w: &mut dyn Write, cx: &mut Cx, p: *mut Process) -> io::Result<()> {
     // SAFETY: by the contract of this function.
     unsafe {
         let pid = (*p).pid();
-        let system = (*p).has(SYSTEM);
         if let Some(e) = (*p).ext()
             && e.name != NIL
         {
@@ -318,13 +318,25 @@ unsafe fn owned_process(
         writeln!(w, "Program counter: 0x{:016x} ({})", pc as usize, place(pc))?;
         let live = (*p).live as usize;
         writeln!(w, "arity = {live}")?;
-        if !system {
-            write_heap(heaps, cx, p, &show(pid))?;
-        }
         // What a process owns is given back as it was found, though nobody will run it any more.
         cx.leave(pc, live);
         Ok(())
     }
+}
+
+/// What the heaps of processes hold, one after the other: the text of all takes several times their memory.
+fn heaps(w: &mut dyn Write, owned: &[*mut Process]) -> io::Result<()> {
+    let mut cx = Cx::boxed(0);
+    for &p in owned {
+        // SAFETY: schedulers have stopped since it was found not to run, so that it is nobody's but this thread's.
+        unsafe {
+            let (pc, live) = ((*p).pc, (*p).live as usize);
+            cx.enter(p);
+            write_heap(w, &mut cx, p, &show((*p).pid()))?;
+            cx.leave(pc, live);
+        }
+    }
+    Ok(())
 }
 
 /// The function at an address.
@@ -339,7 +351,7 @@ fn place(pc: *const u64) -> String {
 ///
 /// # Safety
 /// `p` is that process, and the caller owns it.
-unsafe fn write_heap(w: &mut Vec<u8>, cx: &mut Cx, p: *mut Process, pid: &str) -> io::Result<()> {
+unsafe fn write_heap(w: &mut dyn Write, cx: &mut Cx, p: *mut Process, pid: &str) -> io::Result<()> {
     // SAFETY: by the contract of this function.
     unsafe {
         let mut objects = Objects::default();
