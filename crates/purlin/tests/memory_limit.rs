@@ -177,7 +177,7 @@ fn a_crash_dump_takes_no_memory() {
     let mut before = 0;
     loop {
         std::thread::sleep(std::time::Duration::from_millis(500));
-        let Some(now) = peak() else { return };
+        let now = peak().expect("it runs");
         if now == before && now > 40_000 {
             break;
         }
@@ -189,6 +189,7 @@ fn a_crash_dump_takes_no_memory() {
         most = peak().unwrap_or(most);
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
+    child.wait().expect("is over");
     let dump = fs::read_to_string(s.0.join("dump")).expect("is text");
     let heaps = dump.matches("\n=proc_heap:").count();
     assert!(heaps > 8 && dump.ends_with("=end\n"), "{heaps}");
