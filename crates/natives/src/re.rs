@@ -1110,7 +1110,8 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
     let check = first || !code.unicode || !known_utf8(subject, bytes, o.offset);
     // PCRE2 looks at what lies behind the offset only; PCRE looks at all of it.
     let before = bytes.get(..o.offset).unwrap_or_default();
-    if first && code.unicode && std::str::from_utf8(before).is_err() {
+    let looks_at_all = !release::has(PATTERNS_OF_PCRE2);
+    if looks_at_all && first && code.unicode && std::str::from_utf8(before).is_err() {
         return fails_within(bytes);
     }
     // `global` goes on from byte to byte where the pattern, not the options, says that the subject is UTF-8.
