@@ -2,7 +2,7 @@
 //!
 //! Scripts may name an emulator by its path (`ERL=/usr/bin/erl`), set a `PATH` of their own, or change to a user who can't read
 //! where Purlin's links are. Then all goes as usual, on stock. So a process beside the command looks at the processes of the
-//! machine and says at the end what it has seen. With `PURLIN_EXEC=strict` Purlin stays the parent of the command, and ends with
+//! machine and says what it sees, once. With `PURLIN_EXEC=strict` Purlin stays the parent of the command, and ends with
 //! an error if it has seen one; with `quiet` it doesn't look.
 //!
 //! An emulator is known by the name of its file, of a file that a loader was started with (`ld.so .../beam.smp`), or by the names
@@ -59,6 +59,8 @@ pub struct Watch {
     below: Below,
     opened: Option<OwnedFd>,
     seen: Option<PathBuf>,
+    /// What is seen is said when it is seen.
+    at_once: bool,
     /// The newest thread at the last look, and at the one before: a name may be set a little later than a thread begins.
     newest: [Option<u32>; 2],
 }
@@ -70,7 +72,16 @@ impl Watch {
             below: Below::new(marks, command),
             opened: notice(emulators),
             seen: None,
+            at_once: false,
             newest: [newest(); 2],
+        }
+    }
+
+    /// Keeps what was seen, if anything was.
+    fn note(&mut self, seen: Option<PathBuf>) {
+        self.seen = seen;
+        if let Some(said) = self.said().filter(|_| self.at_once) {
+            say(said);
         }
     }
 
@@ -94,9 +105,9 @@ impl Watch {
                     drain(fd);
                 }
                 std::thread::sleep(SETTLE);
-                self.seen = look(&self.below);
+                self.note(look(&self.below));
             } else if all_at.elapsed() >= SELDOM {
-                self.seen = look(&self.below);
+                self.note(look(&self.below));
                 all_at = Instant::now();
             }
             pause = match self.look_at_new() {
@@ -106,7 +117,7 @@ impl Watch {
         }
         let until = Instant::now() + AT_LAST;
         while self.seen.is_none() {
-            self.seen = look(&self.below);
+            self.note(look(&self.below));
             if Instant::now() >= until || !is_one_young(&self.below) {
                 return;
             }
@@ -124,12 +135,12 @@ impl Watch {
         };
         if self.seen.is_none() {
             // Numbers begin again when they have been up.
-            self.seen = match now.checked_sub(before) {
+            self.note(match now.checked_sub(before) {
                 Some(count) if count < MANY => {
                     (before + 1..=now).find_map(|id| emulator(&self.below, id))
                 }
                 _ => look(&self.below),
-            };
+            });
         }
         last != Some(now)
     }
@@ -201,10 +212,9 @@ fn look_on(marks: &Marks, command: u32, emulators: &[PathBuf]) {
     };
     let since = SystemTime::now();
     let mut watch = Watch::new(marks, command, emulators);
+    // At the end may be too late: with the first process of a container all others end.
+    watch.at_once = true;
     watch.until_end(|pause, opened| wait_for(&process, opened, pause));
-    if let Some(said) = watch.said() {
-        say(said);
-    }
     say_of_releases(since);
 }
 

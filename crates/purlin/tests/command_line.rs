@@ -1175,6 +1175,17 @@ fn exec_finds_other_emulators() {
             );
         }
     }
+    // It is told when it is seen: what ends with the command, as all do with the first process of a container, may be too late.
+    let waits_for_it = "env -i ERL -noinput -eval 'timer:sleep(9000),halt().' & \
+        for i in $(seq 60); do grep -q 'not Purlin' told && echo in time && break; sleep 0.1; done; kill $!";
+    let waits_for_it = format!(
+        "{PURLIN} exec -- sh -c '{}' 2>told",
+        waits_for_it.replace("ERL", erl).replace('\'', "'\\''")
+    );
+    let output = run("sh".as_ref(), &["-c", &waits_for_it], &[], &scratch.0);
+    let said = fs::read_to_string(scratch.0.join("told")).expect("is told");
+    assert_eq!(output.stdout, b"in time\n", "{said}");
+    assert_eq!(said.matches("which is not Purlin").count(), 1, "{said}");
     // A strict command is not cheated by one within it that is quiet.
     let within = format!("PURLIN_EXEC=quiet {PURLIN} exec -- setsid -f env -i {erl} {waits}");
     let env = [("PURLIN_EXEC", "strict")];
