@@ -1,6 +1,6 @@
 //! Natives on tuples of module `erlang`.
 
-use super::reschedule::{MANY, dirty_if, is_large};
+use super::reschedule::{self, MANY, dirty_if, is_large};
 use crate::cx::{BifResult, Env, Fail};
 use purlin_term::layout::object_words;
 use purlin_term::word::{Subtag, header};
@@ -18,16 +18,37 @@ fn position(n: Term, len: usize) -> Result<usize, Fail> {
     }
 }
 
-/// A tuple whose elements `fill` writes, all of them.
-fn build(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [Term])) -> Term {
+/// A tuple of the elements that `parts` gives, which are `n`.
+fn build(cx: &mut Env, n: usize, parts: impl Iterator<Item = Term>) -> Term {
     let p = cx.alloc(1 + n);
-    // SAFETY: header and elements are written: the latter first with an immediate, then by `fill`.
+    // SAFETY: header and elements are written: those that there are too few of, with an immediate.
     unsafe {
         p.write(Term::from_raw(header(Subtag::Tuple, n)));
-        for i in 1..=n {
+        let mut written = 0;
+        for t in parts.take(n) {
+            written += 1;
+            p.add(written).write(t);
+        }
+        for i in written + 1..=n {
             p.add(i).write(NIL);
         }
-        fill(std::slice::from_raw_parts_mut(p.add(1), n));
+        debug_assert!(written == n && object_words(p) == 1 + n);
+        Term::boxed_at(p)
+    }
+}
+
+/// A tuple of the elements of several slices, one behind the other.
+fn joined<const N: usize>(cx: &mut Env, parts: [&[Term]; N]) -> Term {
+    let n = parts.iter().map(|s| s.len()).sum();
+    let p = cx.alloc(1 + n);
+    // SAFETY: header and elements are written.
+    unsafe {
+        p.write(Term::from_raw(header(Subtag::Tuple, n)));
+        let mut to = p.add(1);
+        for s in parts {
+            std::ptr::copy_nonoverlapping(s.as_ptr(), to, s.len());
+            to = to.add(s.len());
+        }
         debug_assert_eq!(object_words(p), 1 + n);
         Term::boxed_at(p)
     }
@@ -41,10 +62,7 @@ fn element_2(_cx: &mut Env, [n, t]: [Term; 2]) -> BifResult {
 fn setelement_3(cx: &mut Env, [n, t, v]: [Term; 3]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
     let i = position(n, e.len())?;
-    Ok(build(cx, e.len(), |to| {
-        to.copy_from_slice(e);
-        to[i] = v;
-    }))
+    Ok(joined(cx, [&e[..i], &[v], &e[i + 1..]]))
 }
 
 fn append_element_2(cx: &mut Env, [t, v]: [Term; 2]) -> BifResult {
@@ -52,30 +70,20 @@ fn append_element_2(cx: &mut Env, [t, v]: [Term; 2]) -> BifResult {
     if e.len() >= MAX_ARITY {
         return Err(Fail::Badarg);
     }
-    Ok(build(cx, e.len() + 1, |to| {
-        to[..e.len()].copy_from_slice(e);
-        to[e.len()] = v;
-    }))
+    Ok(joined(cx, [e, &[v]]))
 }
 
 fn insert_element_3(cx: &mut Env, [n, t, v]: [Term; 3]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
     // Without a limit, as in stock.
     let i = position(n, e.len() + 1)?;
-    Ok(build(cx, e.len() + 1, |to| {
-        to[..i].copy_from_slice(&e[..i]);
-        to[i] = v;
-        to[i + 1..].copy_from_slice(&e[i..]);
-    }))
+    Ok(joined(cx, [&e[..i], &[v], &e[i..]]))
 }
 
 fn delete_element_2(cx: &mut Env, [n, t]: [Term; 2]) -> BifResult {
     let e = t.as_tuple().ok_or(Fail::Badarg)?;
     let i = position(n, e.len())?;
-    Ok(build(cx, e.len() - 1, |to| {
-        to[..i].copy_from_slice(&e[..i]);
-        to[i..].copy_from_slice(&e[i + 1..]);
-    }))
+    Ok(joined(cx, [&e[..i], &e[i + 1..]]))
 }
 
 /// An arity for a new tuple.
@@ -91,7 +99,7 @@ fn make_tuple_2(cx: &mut Env, [n, v]: [Term; 2]) -> BifResult {
     let args = [Term::small(n as i64), v];
     dirty_if(cx, "erlang", "make_tuple", &args, || n > 4 * MANY)?;
     cx.bump(n / 64);
-    Ok(build(cx, n, |to| to.fill(v)))
+    Ok(build(cx, n, std::iter::repeat_n(v, n)))
 }
 
 fn make_tuple_3(cx: &mut Env, [n, v, init]: [Term; 3]) -> BifResult {
@@ -125,13 +133,12 @@ fn tuple_to_list_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 }
 
 fn list_to_tuple_1(cx: &mut Env, [l]: [Term; 1]) -> BifResult {
-    let v = l.list_to_vec().ok_or(Fail::Badarg)?;
-    if v.len() > MAX_ARITY {
+    let n = reschedule::length(cx, l, "erlang", "list_to_tuple", &[l])?;
+    if n > MAX_ARITY {
         return Err(Fail::Badarg);
     }
-    dirty_if(cx, "erlang", "list_to_tuple", &[l], || v.len() > MANY)?;
-    cx.bump(v.len() / 64);
-    Ok(cx.tuple(&v))
+    cx.bump(n / 64);
+    Ok(build(cx, n, l.list_iter()))
 }
 
 fn tuple_size_1(_cx: &mut Env, [t]: [Term; 1]) -> BifResult {

@@ -11,6 +11,27 @@ use crate::node::Node;
 use crate::off_heap::OffHeap;
 use crate::word::{NIL, Subtag, Term, header};
 
+/// Words for a pair in a list, as [`list_of_pairs`] makes them.
+pub const LISTED_PAIR_WORDS: usize = 5;
+
+/// A list of tuples, the last pair first. It lies in the words at `at`.
+///
+/// # Safety
+/// There are [`LISTED_PAIR_WORDS`] fresh words for each of the pairs, and no others.
+pub unsafe fn list_of_pairs(mut at: *mut Term, pairs: impl Iterator<Item = (Term, Term)>) -> Term {
+    let mut l = NIL;
+    for (k, v) in pairs {
+        at.write(Term::from_raw(header(Subtag::Tuple, 2)));
+        at.add(1).write(k);
+        at.add(2).write(v);
+        at.add(3).write(Term::boxed_at(at));
+        at.add(4).write(l);
+        l = Term::cons_at(at.add(3));
+        at = at.add(LISTED_PAIR_WORDS);
+    }
+    l
+}
+
 /// A place where terms can be made: a process heap, a fragment, a region under construction.
 pub trait Alloc {
     /// Room for `words` words, uninitialised, at an 8-aligned address. Every word must be initialised (as one or

@@ -45,6 +45,21 @@ pub struct Graph<'a, const SHARE: bool> {
     any_outside: bool,
 }
 
+/// What a walk has met, for walks that aren't of this file.
+pub struct Met<'a>(Graph<'a, false>);
+
+impl<'a> Met<'a> {
+    /// Nothing yet. Most of what comes may lie in `heap`.
+    pub fn none(heap: &'a Heap) -> Met<'a> {
+        Met(Graph::start(Some(heap)))
+    }
+    /// Whether the object that `t` points at comes for the first time.
+    #[inline]
+    pub fn first(&mut self, t: Term) -> bool {
+        !self.0.met(t.ptr())
+    }
+}
+
 impl<'a, const SHARE: bool> Graph<'a, SHARE> {
     /// Measures `t`, most of which may lie in `heap`; None if it has more than `limit` words. What the heap has sent not long
     /// ago is in a region, and is referred to there.

@@ -16,6 +16,7 @@ use purlin_native::hashing::Hashing;
 use purlin_native::reschedule::{self, dirty_if_large};
 use purlin_term::bits::BsWriter;
 use purlin_term::frag::Fragment;
+use purlin_term::graph::Met;
 use purlin_term::layout::{self, CONS_TAIL};
 use purlin_term::print::{Style, format_term};
 use purlin_term::release::{self, DEBUGGER};
@@ -567,24 +568,27 @@ fn sub_binary_words(t: Term, original: Option<Term>) -> usize {
 /// Words of a term, where what is reached twice counts once, and literals, which belong to no process, don't count.
 fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     dirty_if_large(cx, "erts_debug", "size_shared", &[t], t)?;
-    let mut seen = HashSet::<*mut Term, Hashing>::default();
-    let mut counts = |p: *mut Term| {
-        let literal = region::is_region_ptr(p) && super::persistent::is_literal(p);
-        !literal && seen.insert(p)
+    let mut met = Met::none(&cx.heap);
+    let mut counts = |t: Term| {
+        let literal = |p| region::is_region_ptr(p) && super::persistent::is_literal(p);
+        // What comes again is asked about once: that takes a lock.
+        met.first(t) && !literal(t.ptr())
     };
     // What large binaries refer to.
     let mut wholes = HashSet::<_, Hashing>::default();
     let mut words = 0;
     let mut todo = vec![t];
     while let Some(mut t) = todo.pop() {
-        while t.is_list_ptr() && counts(t.ptr()) {
+        while t.is_list_ptr() && counts(t) {
             words += 2;
             if let Some((h, tl)) = t.as_cons() {
-                todo.push(h);
+                if !h.is_immed() {
+                    todo.push(h);
+                }
                 t = tl;
             }
         }
-        if t.is_boxed() && !is_empty_tuple(t) && counts(t.ptr()) {
+        if t.is_boxed() && !is_empty_tuple(t) && counts(t) {
             // SAFETY: a boxed term in hand.
             let (n, mut inner) = unsafe { parts(t) };
             if let Some(n) = shared_words(t, |p| wholes.insert(p)) {

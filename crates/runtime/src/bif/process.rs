@@ -14,6 +14,7 @@ use crate::signal::{handle, receive, suspend};
 use crate::{bifs, ids};
 use purlin_dist::{input, signals};
 use purlin_kernel::threads::lent;
+use purlin_term::alloc::{LISTED_PAIR_WORDS, list_of_pairs};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{
     self, PRIORITY_MESSAGES, SHARED_BINARIES_IN_LIMIT, SUSPENDED_AFTER_NATIVES,
@@ -757,31 +758,33 @@ fn get_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
     let d = cx.process().ext().map(|e| &e.dict);
     Ok(d.and_then(|d| d.get(k)).unwrap_or(am::UNDEFINED))
 }
-fn dict_list(cx: &mut Cx) -> Vec<(Term, Term)> {
-    match cx.process().ext().map(|e| &e.dict) {
-        Some(d) => d.iter().collect(),
+/// What `f` makes of the entries of the dictionary, in a list. Each time that it is asked of the same entry it says the same.
+fn dict_list(cx: &mut Cx, f: impl Fn((Term, Term)) -> Option<Term>) -> Term {
+    let v: Vec<Term> = match cx.process().ext().map(|e| &e.dict) {
+        Some(d) => d.iter().filter_map(f).collect(),
         None => Vec::new(),
-    }
+    };
+    cx.list(&v)
 }
 fn get_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
-    let mut l = NIL;
-    for (k, v) in dict_list(cx) {
-        let t = cx.tuple(&[k, v]);
-        l = cx.cons(t, l);
+    let n = cx.process().ext().map_or(0, |e| e.dict.len());
+    if n == 0 {
+        return Ok(NIL);
     }
-    Ok(l)
+    let at = cx.alloc(n * LISTED_PAIR_WORDS);
+    match cx.process().ext().map(|e| &e.dict) {
+        // SAFETY: fresh words for as many pairs as the dictionary has.
+        Some(d) => Ok(unsafe { list_of_pairs(at, d.iter()) }),
+        None => Ok(NIL),
+    }
 }
 fn get_keys_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
-    let v: Vec<Term> = dict_list(cx).into_iter().map(|e| e.0).collect();
-    Ok(cx.list(&v))
+    Ok(dict_list(cx, |e| Some(e.0)))
 }
 fn get_keys_1(cx: &mut Cx, [value]: [Term; 1]) -> BifResult {
-    let v: Vec<Term> = dict_list(cx)
-        .into_iter()
-        .filter(|e| purlin_term::compare::eq_exact(e.1, value))
-        .map(|e| e.0)
-        .collect();
-    Ok(cx.list(&v))
+    Ok(dict_list(cx, |e| {
+        purlin_term::compare::eq_exact(e.1, value).then_some(e.0)
+    }))
 }
 fn erase_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
     let l = get_0(cx, [])?;

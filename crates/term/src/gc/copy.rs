@@ -256,6 +256,10 @@ pub(super) unsafe fn pass(
     moved
 }
 
+/// Tuples of so many elements and more are looked through apart, so many elements at a time.
+const LONG_TUPLE: usize = 32;
+const IN_A_ROW: usize = 8;
+
 /// Cells of fewer words than this are scanned as any others.
 const LEAST_PASSED_WORDS: usize = 8;
 
@@ -654,7 +658,10 @@ impl<'a> Mover<'a> {
         match w & 3 {
             TAG_IMMED => p.add(1),
             // The most frequent by far.
-            TAG_HEADER if header_subtag(w) == Subtag::Tuple => p.add(1),
+            TAG_HEADER if header_subtag(w) == Subtag::Tuple => match header_arity(w) {
+                n @ LONG_TUPLE.. => self.scan_tuple(p.add(1), n),
+                _ => p.add(1),
+            },
             TAG_HEADER => self.scan_header(p, w),
             TAG_LIST => self.scan_list(p),
             _ => {
@@ -662,6 +669,35 @@ impl<'a> Mover<'a> {
                 p.add(1)
             }
         }
+    }
+
+    /// As [`Mover::scan_at`], of the `n` elements from `p` on, of a long tuple: immediates in a row are stepped over together.
+    ///
+    /// # Safety
+    /// As for [`Mover::scan_at`]; there are as many.
+    #[inline(never)]
+    unsafe fn scan_tuple(&mut self, mut p: *mut Term, n: usize) -> *mut Term {
+        let end = p.add(n);
+        while p < end {
+            while words_between(p, end) >= IN_A_ROW
+                && (0..IN_A_ROW).fold(TAG_IMMED, |all, i| all & (*p.add(i)).raw()) & 3 == TAG_IMMED
+            {
+                p = p.add(IN_A_ROW);
+            }
+            // The last one may be a list whose cells lie right behind it.
+            let next = end.min(p.add(IN_A_ROW));
+            while p < next {
+                fetch_ahead(p, end);
+                p = match (*p).raw() & 3 {
+                    TAG_LIST => self.scan_list(p),
+                    _ => {
+                        self.forward(p);
+                        p.add(1)
+                    }
+                };
+            }
+        }
+        p
     }
 
     /// As [`Mover::scan_at`], where a list is. As long as cells are put right behind the word that is looked at, and have
