@@ -16,7 +16,7 @@ use purlin_native::hashing::Hashing;
 use purlin_native::reschedule::{self, dirty_if_large};
 use purlin_term::bits::BsWriter;
 use purlin_term::frag::Fragment;
-use purlin_term::graph::Met;
+use purlin_term::graph::{Graph, Met};
 use purlin_term::layout::{self, CONS_TAIL};
 use purlin_term::print::{Style, format_term};
 use purlin_term::release::{self, DEBUGGER};
@@ -614,6 +614,12 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     Ok(Term::small(words as i64))
 }
 
+/// Whether nothing in a term is reached twice, and its words. `SHARE`: without what lies in regions.
+fn reached_once<const SHARE: bool>(cx: &Cx, t: Term) -> (bool, usize) {
+    let g = Graph::<SHARE>::whole(t, Some(&cx.heap));
+    (!g.any_twice(), g.words())
+}
+
 /// A copy in which what was shared is shared. Literals are copied if asked for.
 fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
     let literals = literals.as_bool().ok_or(Fail::Badarg)?;
@@ -624,6 +630,17 @@ fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
         &[t, Term::bool(literals)],
         t,
     )?;
+    let (once, words) = match literals {
+        true => reached_once::<false>(cx, t),
+        false => reached_once::<true>(cx, t),
+    };
+    if once {
+        cx.bump(words / 4);
+        return Ok(match literals {
+            true => copy::copy_whole(t, cx),
+            false => copy::copy(t, cx),
+        });
+    }
     let stays = |t: Term| t.is_immed() || (!literals && region::is_region_ptr(t.ptr()));
     let mut root = t;
     let mut copies: HashMap<*mut Term, Term, Hashing> = HashMap::default();

@@ -99,7 +99,12 @@ shared() ->
     self() ! Terms,
     Got = receive X -> X end,
     Sent = [erts_debug:size_shared(T) =:= N || {T, N} <- lists:zip(Got, Sizes)],
-    {Sizes, Sent, erts_debug:size_shared({lit(), lit()})}.
+    Copies = [begin
+                  C = erts_debug:copy_shared(T, Literals),
+                  erlang:garbage_collect(),
+                  {C =:= T, erts_debug:size_shared(C) =:= N}
+              end || {T, N} <- lists:zip(Terms, Sizes), Literals <- [false, true]],
+    {Sizes, Sent, lists:usort(Copies), erts_debug:size_shared({lit(), lit()})}.
 
 lit() -> [{a, "text"}, {b, [c]}].
 
