@@ -10,13 +10,16 @@
 //! * One writes no more than [`MOST_BYTES`]. After one that took longer than [`LONG_NS`], dirty threads make the next ones of
 //!   that file: [`FIRST_AWAY`], and more where it takes long again.
 //!
-//! Of names a scheduler asks only whether nothing is there, and only where the system needs no disk and no program to know it
-//! ([`absent`]): code is looked for in folders that don't have it for the most part.
+//! Of names a scheduler asks what is there ([`look`]), or only whether nothing is ([`absent`]), and only where the system needs no disk and
+//! no program to know it: code is looked for in folders that don't have it for the most part, and a server of files looks at each again
+//! for each request.
 
 use crate::posix::last_errno;
 use purlin_kernel::{clock, sched};
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes that are written at once at most.
 pub(crate) const MOST_BYTES: usize = 512 * 1024;
@@ -125,10 +128,10 @@ impl Drop for Call<'_> {
     }
 }
 
-/// The error that a look at a path gives which leads to nothing, if the system knows that without waiting. `follow`: through a last link.
+/// Opens what a path leads to as a name only, if the system finds that in memory; else its error. None: it doesn't have the call, or
+/// doesn't let it be made. `follow`: through a last link.
 #[cfg(target_os = "linux")]
-pub(crate) fn absent(path: &CStr, follow: bool) -> Option<i32> {
-    /// The system doesn't have the call, or doesn't let it be made.
+fn open_name(path: &CStr, follow: bool) -> Option<Result<OwnedFd, i32>> {
     static UNKNOWN: AtomicBool = AtomicBool::new(false);
     if UNKNOWN.load(Ordering::Relaxed) || purlin_kernel::os::single::on() {
         return None;
@@ -147,20 +150,113 @@ pub(crate) fn absent(path: &CStr, follow: bool) -> Option<i32> {
         && fd >= 0
     {
         // SAFETY: nobody else knows it.
-        unsafe { libc::close(fd) };
+        return Some(Ok(unsafe { OwnedFd::from_raw_fd(fd) }));
+    }
+    let e = last_errno();
+    if [libc::ENOSYS, libc::EPERM, libc::EINVAL, libc::E2BIG].contains(&e) {
+        UNKNOWN.store(true, Ordering::Relaxed);
         return None;
     }
-    match last_errno() {
-        e @ (libc::ENOENT | libc::ENOTDIR) => Some(e),
-        libc::ENOSYS | libc::EPERM | libc::EINVAL | libc::E2BIG => {
-            UNKNOWN.store(true, Ordering::Relaxed);
-            None
-        }
-        _ => None,
-    }
+    Some(Err(e))
+}
+
+/// The error that a look at a path gives which leads to nothing, if the system knows that without waiting. `follow`: through a last link.
+#[cfg(target_os = "linux")]
+pub(crate) fn absent(path: &CStr, follow: bool) -> Option<i32> {
+    open_name(path, follow)?.err().filter(says_absent)
 }
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn absent(_: &CStr, _: bool) -> Option<i32> {
+    None
+}
+/// Whether an error says that there is nothing.
+#[cfg(target_os = "linux")]
+fn says_absent(e: &i32) -> bool {
+    [libc::ENOENT, libc::ENOTDIR].contains(e)
+}
+
+/// Devices of file systems of this machine that dirty threads have met, plus one; 0 is nothing.
+static LOCAL: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+
+/// A dirty thread has met that device by this path.
+#[cfg(target_os = "linux")]
+pub(crate) fn met(path: &CStr, device: u64) {
+    if LOCAL.iter().any(|d| d.load(Ordering::Relaxed) == device + 1) {
+        return;
+    }
+    let mut st = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the path is terminated; `st` has room for the result, which is all written where the call succeeds.
+    let kind = unsafe {
+        if libc::statfs(path.as_ptr(), st.as_mut_ptr()) < 0 {
+            return;
+        }
+        st.assume_init().f_type
+    };
+    if is_local_kind(kind as u64) {
+        let set = |d: &AtomicU64| d.compare_exchange(0, device + 1, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = LOCAL.iter().any(|d| set(d).is_ok());
+    }
+}
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn met(_: &CStr, _: u64) {}
+
+/// What a path leads to, and what may be done with it (1: read, 2: write), or the error that there is nothing, if the system knows
+/// that without waiting. Links themselves are a dirty thread's.
+///
+/// To ask another machine, or a program that serves files, may take any time: so the device is asked for first, which the system has in
+/// memory ([`libc::AT_STATX_DONT_SYNC`]), and must be one that a dirty thread has found to be local. Numbers of devices are given out
+/// again, so the kind of the file system is asked for too.
+#[cfg(target_os = "linux")]
+pub(crate) fn look(path: &CStr, follow: bool) -> Option<Result<(libc::stat, u8), i32>> {
+    let fd = match open_name(path, follow)? {
+        Ok(fd) => fd,
+        Err(e) => return says_absent(&e).then_some(Err(e)),
+    };
+    let fd = fd.as_raw_fd();
+    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+    let mut sx = std::mem::MaybeUninit::<libc::statx>::uninit();
+    // SAFETY: the path is terminated; `sx` has room for the result, which is all written where the call succeeds.
+    let sx = unsafe {
+        if libc::statx(fd, c"".as_ptr(), flags, libc::STATX_BASIC_STATS, sx.as_mut_ptr()) < 0 {
+            return None;
+        }
+        sx.assume_init()
+    };
+    let device = libc::makedev(sx.stx_dev_major, sx.stx_dev_minor);
+    let known = LOCAL.iter().find(|d| d.load(Ordering::Relaxed) == device + 1)?;
+    if !is_local(fd) {
+        known.store(0, Ordering::Relaxed);
+        return None;
+    }
+    if u32::from(sx.stx_mode) & libc::S_IFMT == libc::S_IFLNK {
+        return None;
+    }
+    let may = |how: i32, bit: u8| {
+        // SAFETY: the path is terminated.
+        match unsafe { libc::syscall(libc::SYS_faccessat2, fd, c"".as_ptr(), how, libc::AT_EMPTY_PATH) } {
+            0 => Some(bit),
+            // Whatever else it says may be about the call.
+            _ => [libc::EACCES, libc::EROFS].contains(&last_errno()).then_some(0),
+        }
+    };
+    let access = may(libc::R_OK, 1)? | may(libc::W_OK, 2)?;
+    // SAFETY: all zeros are a value of it.
+    let mut st: libc::stat = unsafe { std::mem::zeroed() };
+    st.st_dev = device;
+    st.st_rdev = libc::makedev(sx.stx_rdev_major, sx.stx_rdev_minor);
+    st.st_ino = sx.stx_ino;
+    st.st_mode = sx.stx_mode.into();
+    st.st_nlink = sx.stx_nlink.into();
+    st.st_uid = sx.stx_uid;
+    st.st_gid = sx.stx_gid;
+    st.st_size = sx.stx_size as i64;
+    st.st_atime = sx.stx_atime.tv_sec;
+    st.st_mtime = sx.stx_mtime.tv_sec;
+    st.st_ctime = sx.stx_ctime.tv_sec;
+    Some(Ok((st, access)))
+}
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn look(_: &CStr, _: bool) -> Option<Result<(libc::stat, u8), i32>> {
     None
 }
 
@@ -205,6 +301,12 @@ fn is_local(fd: i32) -> bool {
         }
         st.assume_init().f_type
     };
+    is_local_kind(kind as u64)
+}
+
+/// Whether a file system of this kind is one of this machine.
+#[cfg(target_os = "linux")]
+fn is_local_kind(kind: u64) -> bool {
     let local = [
         libc::EXT4_SUPER_MAGIC,
         libc::XFS_SUPER_MAGIC,
@@ -214,7 +316,7 @@ fn is_local(fd: i32) -> bool {
         libc::OVERLAYFS_SUPER_MAGIC,
     ];
     // Their types differ between systems.
-    local.iter().any(|&k| k as u64 == kind as u64)
+    local.iter().any(|&k| k as u64 == kind)
 }
 
 /// Reads what is in memory of the file, from `at` or from where it is, without waiting: the bytes, or -1 with an error number.

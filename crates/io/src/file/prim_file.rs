@@ -1057,11 +1057,11 @@ fn whole(cx: &mut Cx, r: Result<Filling, i32>) -> BifResult {
     or_error(cx, r)
 }
 
-/// What a scheduler answers itself about a path: what lies in the executable, and that nothing is there. All else is a dirty thread's.
+/// What a scheduler answers itself about a path: what lies in the executable, and what it knows by `known`. All else is a dirty thread's.
 pub(super) fn name_here<T>(
     path: Term,
-    follow: bool,
     inside: impl FnOnce(&[u8]) -> Option<Result<T, i32>>,
+    known: impl FnOnce(&CStr) -> Option<Result<T, i32>>,
 ) -> Result<Result<T, i32>, Fail> {
     if purlin_kernel::os::single::on() || gc::stress_roll(3) {
         return Err(Fail::Dirty);
@@ -1070,10 +1070,12 @@ pub(super) fn name_here<T>(
     if let Some(r) = inside(path.to_bytes()) {
         return Ok(r);
     }
-    match at_once::absent(&path, follow) {
-        Some(e) => Ok(Err(e)),
-        None => Err(Fail::Dirty),
-    }
+    known(&path).ok_or(Fail::Dirty)
+}
+
+/// Of a path: that nothing is there.
+pub(super) fn absent<T>(path: &CStr) -> Option<Result<T, i32>> {
+    at_once::absent(path, true).map(Err)
 }
 
 fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
@@ -1081,7 +1083,7 @@ fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
         return r;
     }
     if !cx.dirty {
-        let r = name_here(path, true, inside::read)?;
+        let r = name_here(path, inside::read, absent)?;
         if r.is_ok_and(|bytes| bytes.len() > MOST_HERE) {
             return Err(Fail::Dirty);
         }

@@ -1,6 +1,7 @@
 //! Natives of module `prim_file` that work on names, and those that convert names.
 
-use super::prim_file::{done, int_arg, name_here, path_arg, posix_error};
+use super::at_once;
+use super::prim_file::{absent, done, int_arg, name_here, path_arg, posix_error};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::filename::{self, Encoding};
 use crate::options::FilenameWarning;
@@ -106,7 +107,9 @@ fn stat(path: &CStr, follow: bool) -> Result<(libc::stat, u8), i32> {
             return Err(last_errno());
         }
         let can = |how, bit| (libc::access(path.as_ptr(), how) == 0) as u8 * bit;
-        Ok((st.assume_init(), can(libc::R_OK, 1) | can(libc::W_OK, 2)))
+        let st = st.assume_init();
+        at_once::met(path, st.st_dev);
+        Ok((st, can(libc::R_OK, 1) | can(libc::W_OK, 2)))
     }
 }
 
@@ -114,7 +117,10 @@ fn read_info_2(cx: &mut Cx, [path, follow]: [Term; 2]) -> BifResult {
     let follow = int_arg(follow)? != 0;
     let found = match cx.dirty {
         true => path_arg(path).and_then(|p| stat(&p, follow)),
-        false => name_here(path, follow, inside::status)?.map(|st| (st, 1)),
+        false => {
+            let within = |p: &[u8]| Some(inside::status(p)?.map(|st| (st, 1)));
+            name_here(path, within, |p| at_once::look(p, follow))?
+        }
     };
     Ok(match found {
         Ok((st, access)) => file_info(cx, &st, access),
@@ -185,7 +191,7 @@ fn names_term(cx: &mut Cx, names: &[&str]) -> Term {
 /// The names in a directory, last read first.
 fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     if !cx.dirty {
-        let r = name_here(path, true, inside::list)?;
+        let r = name_here(path, inside::list, absent)?;
         let r = r.map(|names| names_term(cx, &names));
         return ok_or_error(cx, r);
     }

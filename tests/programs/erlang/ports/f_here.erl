@@ -14,7 +14,7 @@ outcome(F) -> try F() catch C:R -> {C, R} end.
 tests() ->
     [{sizes, fun sizes/0}, {pieces, fun pieces/0}, {reads, fun reads/0}, {holes, fun holes/0}, {append, fun append/0},
      {through, fun through/0}, {modes, fun modes/0}, {bad, fun bad/0}, {closed, fun closed/0}, {devices, fun devices/0},
-     {writers, fun writers/0}, {names, fun names/0}, {killed, fun killed/0}, {garbage, fun garbage/0}, {traced, fun traced/0}].
+     {writers, fun writers/0}, {names, fun names/0}, {infos, fun infos/0}, {killed, fun killed/0}, {garbage, fun garbage/0}, {traced, fun traced/0}].
 
 open(Modes) ->
     {ok, F} = file:open(?FILE_NAME, [raw, binary | Modes]),
@@ -160,6 +160,33 @@ looks(N) ->
     [outcome(F) || F <- [fun() -> file:read_file(N) end, fun() -> Kind(file:read_file_info(N)) end, fun() -> Kind(file:read_link_info(N)) end,
                          fun() -> file:list_dir(N) end, fun() -> Kind(prim_file:read_file_info(N)) end, fun() -> prim_file:read_file(N) end,
                          fun() -> file:read_link(N) end]].
+
+%% What is told of a file follows what was done to it, however often it was asked before, and is what its descriptor tells.
+infos() ->
+    Link = ?FILE_NAME ++ ".link",
+    ok = file:write_file(?FILE_NAME, <<"some">>),
+    ok = file:make_symlink(?FILE_NAME, Link),
+    Told = fun(N) ->
+        [{ok, _} = file:read_file_info(N, [{time, posix}]) || _ <- [1, 2, 3]],
+        {ok, I} = file:read_file_info(N, [{time, posix}]),
+        {element(2, I), element(3, I), element(4, I), element(6, I), element(8, I), element(9, I)}
+    end,
+    Same = fun() ->
+        F = open([read]),
+        {ok, By} = file:read_file_info(F),
+        {ok, I} = file:read_file_info(?FILE_NAME),
+        ok = file:close(F),
+        %% All but when it was read last, which this may change.
+        setelement(5, By, at) =:= setelement(5, I, at)
+    end,
+    Mode = fun(M) -> fun() -> {file:change_mode(?FILE_NAME, M), file:change_time(?FILE_NAME, {{2002, 2, 2}, {M rem 7, 0, 0}})} end end,
+    Does = [fun() -> file:change_time(?FILE_NAME, {{2001, 2, 3}, {4, 5, 6}}) end, Mode(8#400),
+            Mode(8#755), fun() -> file:write_file(?FILE_NAME, bytes(5000)), file:change_time(?FILE_NAME, {{1969, 1, 1}, {1, 1, 1}}) end,
+            fun() -> file:make_link(?FILE_NAME, Link ++ ".hard") end, fun() -> file:delete(Link ++ ".hard") end],
+    R = [{D(), Told(?FILE_NAME), Told(Link), Same()} || D <- Does],
+    Kinds = [begin {ok, I} = file:read_link_info(N), {ok, J} = file:read_link_info(N), {I =:= J, element(3, I), element(4, I)} end
+             || N <- ["/dev/null", "/dev", "/proc/self/status", "/", Link, "."]],
+    {R, Kinds, file:delete(Link)}.
 
 %% Those that are killed while they write and read leave nothing open.
 killed() ->
