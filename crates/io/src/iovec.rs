@@ -1,6 +1,6 @@
 //! `iolist_to_iovec/1`: an I/O list as the parts that are written.
 
-use super::reschedule::dirty_if_large;
+use super::reschedule::{MANY, dirty_if};
 use crate::cx::{BifResult, Fail};
 use crate::{bifs, code, lazy_atoms};
 use purlin_native::cx::Env;
@@ -9,6 +9,8 @@ use purlin_term::layout::Bits;
 use purlin_term::release::{self, LARGE_PARTS_ALONE};
 use purlin_term::{Alloc, NIL, Term};
 
+/// Bits that count as one of the parts of which [`MANY`] are too many for a scheduler.
+const BITS_PER_PART: u128 = 512;
 /// Elements of a list that count as one reduction.
 const STEPS_PER_REDUCTION: usize = 256;
 
@@ -70,7 +72,13 @@ fn iolist_to_iovec_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     if t.is_list_ptr() && code::module_at(cx.bif_pc).is_some_and(|m| m.name == prim_file()) {
         return Ok(t);
     }
-    dirty_if_large(cx, "erlang", "iolist_to_iovec", &[t], t)?;
+    if !cx.dirty {
+        let found = measure(IoWalk::new(t), MANY).map_err(|BadIoList| Fail::Badarg)?;
+        let parts = |(bits, pieces): (u128, usize)| pieces as u128 + bits / BITS_PER_PART;
+        let most = MANY as u128;
+        let many = found.map(parts).is_none_or(|n| n > most);
+        dirty_if(cx, "erlang", "iolist_to_iovec", &[t], || many)?;
+    }
     if release::has(LARGE_PARTS_ALONE) {
         return parted(cx, t);
     }
@@ -147,19 +155,30 @@ fn parted(cx: &mut Env, t: Term) -> BifResult {
     };
     let mut w = IoWalk::new(t);
     let mut steps = 0;
-    while let Some(p) = w.next_piece().map_err(|BadIoList| Fail::Badarg)? {
-        steps += 1;
-        match p {
-            Piece::Byte(b) => joined.push(b),
-            Piece::Bits(t, b) => match b.as_bytes() {
-                Some(s) if s.len() > JOINED => {
-                    flush(cx, &mut joined, &mut out);
-                    out.push(t);
-                }
-                Some(s) => joined.extend_from_slice(s),
-                // What doesn't begin with a byte is copied, however large.
-                None => joined.extend_from_slice(&b.shifted()),
-            },
+    loop {
+        // One that is not joined, and so has the walk left.
+        let mut alone = None;
+        let stop = w.each(|p| {
+            steps += 1;
+            match p {
+                Plain::Byte(b) => joined.push(b),
+                Plain::Binary(t, s) if s.len() > JOINED => alone = Some(t),
+                Plain::Binary(_, s) => append(&mut joined, s),
+            }
+            alone.is_none()
+        });
+        match stop.map_err(|BadIoList| Fail::Badarg)? {
+            Stop::End => break,
+            Stop::Told => {
+                flush(cx, &mut joined, &mut out);
+                out.extend(alone);
+            }
+            // What doesn't begin with a byte is copied, however large.
+            Stop::At(t) => {
+                let whole = t.as_bits().filter(|b| b.bit_len & 7 == 0);
+                joined.extend_from_slice(&whole.ok_or(Fail::Badarg)?.shifted());
+                steps += 1;
+            }
         }
     }
     flush(cx, &mut joined, &mut out);

@@ -66,10 +66,10 @@ pub enum Piece {
 
 /// What most I/O lists are made of.
 #[derive(Clone, Copy)]
-pub enum Plain<'a> {
+pub enum Plain<B> {
     Byte(u8),
-    /// A binary whose bytes lie in one piece: the term and these.
-    Binary(Term, &'a [u8]),
+    /// A binary that is plain: the term, and what was asked of it.
+    Binary(Term, B),
 }
 
 /// What the elements of an I/O list come to.
@@ -136,9 +136,18 @@ impl IoWalk {
             _ => Err(BadIoList),
         }
     }
-    /// Has `f` take what comes, as long as that is plain and `f` returns true.
+    /// Has `f` take what comes, as long as that is plain and `f` returns true: bytes, and the bytes of binaries that lie in one piece.
     #[inline(always)]
-    pub fn each<'a>(&mut self, mut f: impl FnMut(Plain<'a>) -> bool) -> Result<Stop, BadIoList> {
+    pub fn each<'a>(&mut self, f: impl FnMut(Plain<&'a [u8]>) -> bool) -> Result<Stop, BadIoList> {
+        self.each_as(|t| t.front_bytes().or_else(|| t.as_bits()?.as_bytes()), f)
+    }
+    /// The same for what `of` tells of a binary; where it tells nothing, that isn't plain.
+    #[inline(always)]
+    fn each_as<B: Copy>(
+        &mut self,
+        of: impl Fn(Term) -> Option<B>,
+        mut f: impl FnMut(Plain<B>) -> bool,
+    ) -> Result<Stop, BadIoList> {
         // Not in memory: a store for each element would cost as much as the rest.
         let mut at = self.at;
         let stop = loop {
@@ -174,8 +183,7 @@ impl IoWalk {
             } else {
                 std::mem::replace(&mut at, NIL)
             };
-            let part = || item.as_bits()?.as_bytes();
-            match item.front_bytes().or_else(part) {
+            match of(item) {
                 Some(s) if f(Plain::Binary(item, s)) => {}
                 Some(_) => break Stop::Told,
                 None => break Stop::At(item),
@@ -252,19 +260,19 @@ impl IoWalk {
 /// Bits in an I/O list (whole bytes unless `walk` allows otherwise), and its elements; None if these are more than `most`.
 /// A list that names one large binary many times has more bits than a machine word counts.
 pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(u128, usize)>, BadIoList> {
-    let (mut bits, mut pieces) = (0u128, 0usize);
+    let (mut bytes, mut bits, mut pieces) = (0u128, 0u128, 0usize);
     while pieces <= most {
-        let stop = walk.each(|p| {
-            bits += match p {
-                Plain::Byte(_) => 8,
-                Plain::Binary(_, s) => s.len() as u128 * 8,
+        let stop = walk.each_as(Term::whole_bytes, |p| {
+            bytes += match p {
+                Plain::Byte(_) => 1,
+                Plain::Binary(_, n) => n as u128,
             };
             pieces += 1;
             pieces <= most
         })?;
         match stop {
             Stop::Told => {}
-            Stop::End => return Ok(Some((bits, pieces))),
+            Stop::End => return Ok(Some((bits + bytes * 8, pieces))),
             Stop::At(t) => {
                 if let Piece::Bits(_, b) = walk.piece(t)? {
                     bits += b.bit_len as u128;

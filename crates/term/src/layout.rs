@@ -458,6 +458,21 @@ impl Term {
         let (offset, end) = unsafe { ((*p.add(MATCH_POSITION)).raw(), (*p.add(MATCH_END)).raw()) };
         Some(end.saturating_sub(offset) as usize)
     }
+    /// How many bytes a binary has, without a look at where they lie; None for bitstrings of a broken number of bytes and for any other term.
+    #[inline(always)]
+    pub(crate) fn whole_bytes(self) -> Option<usize> {
+        let s = self.subtag()?;
+        let p = self.ptr();
+        // SAFETY: layouts above; a term in hand is well formed.
+        unsafe {
+            let whole = match s {
+                Subtag::RefcBin | Subtag::HeapBin => true,
+                Subtag::SubBin => (*p.add(SUB_BIN_BITS)).raw() & 0xFF == 0,
+                _ => false,
+            };
+            whole.then(|| (*p.add(BIN_SIZE)).raw() as usize)
+        }
+    }
     /// The bytes of a binary that is whole where they lie: on a heap, or the front of a counted block; None for any other term.
     #[inline]
     pub(crate) fn front_bytes<'a>(self) -> Option<&'a [u8]> {
