@@ -181,7 +181,10 @@ static LOCAL: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 /// A dirty thread has met that device by this path.
 #[cfg(target_os = "linux")]
 pub(crate) fn met(path: &CStr, device: u64) {
-    if LOCAL.iter().any(|d| d.load(Ordering::Relaxed) == device + 1) {
+    if LOCAL
+        .iter()
+        .any(|d| d.load(Ordering::Relaxed) == device + 1)
+    {
         return;
     }
     let mut st = std::mem::MaybeUninit::<libc::statfs>::uninit();
@@ -193,7 +196,8 @@ pub(crate) fn met(path: &CStr, device: u64) {
         st.assume_init().f_type
     };
     if is_local_kind(kind as u64) {
-        let set = |d: &AtomicU64| d.compare_exchange(0, device + 1, Ordering::Relaxed, Ordering::Relaxed);
+        let set =
+            |d: &AtomicU64| d.compare_exchange(0, device + 1, Ordering::Relaxed, Ordering::Relaxed);
         let _ = LOCAL.iter().any(|d| set(d).is_ok());
     }
 }
@@ -217,13 +221,22 @@ pub(crate) fn look(path: &CStr, follow: bool) -> Option<Result<(libc::stat, u8),
     let mut sx = std::mem::MaybeUninit::<libc::statx>::uninit();
     // SAFETY: the path is terminated; `sx` has room for the result, which is all written where the call succeeds.
     let sx = unsafe {
-        if libc::statx(fd, c"".as_ptr(), flags, libc::STATX_BASIC_STATS, sx.as_mut_ptr()) < 0 {
+        if libc::statx(
+            fd,
+            c"".as_ptr(),
+            flags,
+            libc::STATX_BASIC_STATS,
+            sx.as_mut_ptr(),
+        ) < 0
+        {
             return None;
         }
         sx.assume_init()
     };
     let device = libc::makedev(sx.stx_dev_major, sx.stx_dev_minor);
-    let known = LOCAL.iter().find(|d| d.load(Ordering::Relaxed) == device + 1)?;
+    let known = LOCAL
+        .iter()
+        .find(|d| d.load(Ordering::Relaxed) == device + 1)?;
     if !is_local(fd) {
         known.store(0, Ordering::Relaxed);
         return None;
@@ -233,10 +246,20 @@ pub(crate) fn look(path: &CStr, follow: bool) -> Option<Result<(libc::stat, u8),
     }
     let may = |how: i32, bit: u8| {
         // SAFETY: the path is terminated.
-        match unsafe { libc::syscall(libc::SYS_faccessat2, fd, c"".as_ptr(), how, libc::AT_EMPTY_PATH) } {
+        match unsafe {
+            libc::syscall(
+                libc::SYS_faccessat2,
+                fd,
+                c"".as_ptr(),
+                how,
+                libc::AT_EMPTY_PATH,
+            )
+        } {
             0 => Some(bit),
             // Whatever else it says may be about the call.
-            _ => [libc::EACCES, libc::EROFS].contains(&last_errno()).then_some(0),
+            _ => [libc::EACCES, libc::EROFS]
+                .contains(&last_errno())
+                .then_some(0),
         }
     };
     let access = may(libc::R_OK, 1)? | may(libc::W_OK, 2)?;
