@@ -10,15 +10,16 @@
 //! * One writes no more than [`MOST_BYTES`]. After one that took longer than [`LONG_NS`], dirty threads make the next ones of
 //!   that file: [`FIRST_AWAY`], and more where it takes long again.
 //!
-//! Of names a scheduler asks what is there ([`look`]), or only whether nothing is ([`absent`]), and only where the system needs no disk and
+//! Of names a scheduler asks what is there ([`look`], [`open_file`]), or only whether nothing is ([`absent`]), and only where the system needs no disk and
 //! no program to know it: code is looked for in folders that don't have it for the most part, and a server of files looks at each again
 //! for each request.
 
 use crate::posix::last_errno;
 use purlin_kernel::{clock, sched};
 use std::ffi::CStr;
+use std::os::fd::OwnedFd;
 #[cfg(target_os = "linux")]
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes that are written at once at most.
@@ -132,16 +133,23 @@ impl Drop for Call<'_> {
 /// doesn't let it be made. `follow`: through a last link.
 #[cfg(target_os = "linux")]
 fn open_name(path: &CStr, follow: bool) -> Option<Result<OwnedFd, i32>> {
+    let link = if follow { 0 } else { libc::O_NOFOLLOW };
+    open_found(path, libc::O_PATH | link)
+}
+
+/// The same, with any flags that make nothing.
+#[cfg(target_os = "linux")]
+fn open_found(path: &CStr, flags: i32) -> Option<Result<OwnedFd, i32>> {
     static UNKNOWN: AtomicBool = AtomicBool::new(false);
     if UNKNOWN.load(Ordering::Relaxed) || purlin_kernel::os::single::on() {
         return None;
     }
-    let flags = libc::O_PATH | libc::O_CLOEXEC | if follow { 0 } else { libc::O_NOFOLLOW };
+    let flags = flags | libc::O_CLOEXEC;
     // SAFETY: all zeros are a value of it.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = flags as u64;
     how.resolve = libc::RESOLVE_CACHED;
-    // SAFETY: the path is terminated, and `how` is as long as it is said to be. A descriptor of it opens nothing.
+    // SAFETY: the path is terminated, and `how` is as long as it is said to be.
     let fd = unsafe {
         let size = size_of::<libc::open_how>();
         libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &how, size)
@@ -204,46 +212,87 @@ pub(crate) fn met(path: &CStr, device: u64) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn met(_: &CStr, _: u64) {}
 
-/// What a path leads to, and what may be done with it (1: read, 2: write), or the error that there is nothing, if the system knows
-/// that without waiting. Links themselves are a dirty thread's.
+/// What a path leads to, by name, and what the system has in memory of it, or the error that there is nothing; None where to know it may
+/// take time.
 ///
 /// To ask another machine, or a program that serves files, may take any time: so the device is asked for first, which the system has in
 /// memory ([`libc::AT_STATX_DONT_SYNC`]), and must be one that a dirty thread has found to be local. Numbers of devices are given out
 /// again, so the kind of the file system is asked for too.
 #[cfg(target_os = "linux")]
-pub(crate) fn look(path: &CStr, follow: bool) -> Option<Result<(libc::stat, u8), i32>> {
+fn find(path: &CStr, follow: bool) -> Option<Result<(OwnedFd, libc::statx), i32>> {
     let fd = match open_name(path, follow)? {
         Ok(fd) => fd,
         Err(e) => return says_absent(&e).then_some(Err(e)),
     };
-    let fd = fd.as_raw_fd();
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+    let (raw, wanted) = (fd.as_raw_fd(), libc::STATX_BASIC_STATS);
     let mut sx = std::mem::MaybeUninit::<libc::statx>::uninit();
     // SAFETY: the path is terminated; `sx` has room for the result, which is all written where the call succeeds.
     let sx = unsafe {
-        if libc::statx(
-            fd,
-            c"".as_ptr(),
-            flags,
-            libc::STATX_BASIC_STATS,
-            sx.as_mut_ptr(),
-        ) < 0
-        {
+        if libc::statx(raw, c"".as_ptr(), flags, wanted, sx.as_mut_ptr()) < 0 {
             return None;
         }
         sx.assume_init()
     };
-    let device = libc::makedev(sx.stx_dev_major, sx.stx_dev_minor);
-    let known = LOCAL
-        .iter()
-        .find(|d| d.load(Ordering::Relaxed) == device + 1)?;
-    if !is_local(fd) {
+    let device = device_of(&sx) + 1;
+    let known = LOCAL.iter().find(|d| d.load(Ordering::Relaxed) == device)?;
+    if !is_local(raw) {
         known.store(0, Ordering::Relaxed);
         return None;
     }
+    Some(Ok((fd, sx)))
+}
+
+#[cfg(target_os = "linux")]
+fn device_of(sx: &libc::statx) -> u64 {
+    libc::makedev(sx.stx_dev_major, sx.stx_dev_minor)
+}
+
+/// Opens a regular file of 1 to `most` bytes for reading, and its size, or the error that there is nothing, if that takes no time.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_file(path: &CStr, most: usize) -> Option<Result<(OwnedFd, usize), i32>> {
+    let sx = match find(path, true)? {
+        Ok((_, sx)) => sx,
+        Err(e) => return Some(Err(e)),
+    };
+    let fits = |kind: u32, size: i64| {
+        let size = usize::try_from(size).unwrap_or(0);
+        (kind & libc::S_IFMT == libc::S_IFREG && (1..=most).contains(&size)).then_some(size)
+    };
+    fits(sx.stx_mode.into(), sx.stx_size as i64)?;
+    // By now the path may lead to something else. A pipe is not waited for.
+    let fd = open_found(path, libc::O_RDONLY | libc::O_NONBLOCK)?.ok()?;
+    let mut st = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: `st` has room for the result, which is all written where the call succeeds.
+    let st = unsafe {
+        if libc::fstat(fd.as_raw_fd(), st.as_mut_ptr()) < 0 {
+            return None;
+        }
+        st.assume_init()
+    };
+    if st.st_dev != device_of(&sx) {
+        return None;
+    }
+    let size = fits(st.st_mode, st.st_size)?;
+    Some(Ok((fd, size)))
+}
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn open_file(_: &CStr, _: usize) -> Option<Result<(OwnedFd, usize), i32>> {
+    None
+}
+
+/// What a path leads to, and what may be done with it (1: read, 2: write), or the error that there is nothing, if the system knows
+/// that without waiting. Links themselves are a dirty thread's.
+#[cfg(target_os = "linux")]
+pub(crate) fn look(path: &CStr, follow: bool) -> Option<Result<(libc::stat, u8), i32>> {
+    let (fd, sx) = match find(path, follow)? {
+        Ok(found) => found,
+        Err(e) => return Some(Err(e)),
+    };
     if u32::from(sx.stx_mode) & libc::S_IFMT == libc::S_IFLNK {
         return None;
     }
+    let fd = fd.as_raw_fd();
     let may = |how: i32, bit: u8| {
         // SAFETY: the path is terminated.
         match unsafe {
@@ -265,7 +314,7 @@ pub(crate) fn look(path: &CStr, follow: bool) -> Option<Result<(libc::stat, u8),
     let access = may(libc::R_OK, 1)? | may(libc::W_OK, 2)?;
     // SAFETY: all zeros are a value of it.
     let mut st: libc::stat = unsafe { std::mem::zeroed() };
-    st.st_dev = device;
+    st.st_dev = device_of(&sx);
     st.st_rdev = libc::makedev(sx.stx_rdev_major, sx.stx_rdev_minor);
     st.st_ino = sx.stx_ino;
     st.st_mode = sx.stx_mode.into();

@@ -1039,6 +1039,7 @@ fn read_file(path: &CStr) -> Result<Filling, i32> {
     if st.st_mode & libc::S_IFMT == libc::S_IFDIR {
         return Err(libc::EISDIR);
     }
+    at_once::met(path, st.st_dev);
     // Files that the kernel makes up as they are read say 0.
     let size = usize::try_from(st.st_size).unwrap_or(0);
     let wanted = if size == 0 { usize::MAX } else { size };
@@ -1047,6 +1048,19 @@ fn read_file(path: &CStr) -> Result<Filling, i32> {
     // SAFETY: `fill` gives a place of n bytes.
     b.fill(wanted, |p, n, _| unsafe { libc::read(fd, p.cast(), n) })?;
     Ok(b)
+}
+
+/// What a file has, if the system has that in memory.
+fn file_here(path: &CStr) -> Option<Result<Filling, i32>> {
+    let (fd, size) = match at_once::open_file(path, MOST_HERE)? {
+        Ok(found) => found,
+        Err(e) => return Some(Err(e)),
+    };
+    let mut b = Filling::new(size).ok()?;
+    // SAFETY: `fill` gives a place of n bytes.
+    let read = |p, n, _| unsafe { at_once::read_now(fd.as_raw_fd(), p, n, None) };
+    b.fill(size, read).ok()?;
+    Some(Ok(b))
 }
 
 fn whole(cx: &mut Cx, r: Result<Filling, i32>) -> BifResult {
@@ -1083,12 +1097,19 @@ fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
         return r;
     }
     if !cx.dirty {
-        let r = name_here(path, inside::read, absent)?;
-        if r.is_ok_and(|bytes| bytes.len() > MOST_HERE) {
-            return Err(Fail::Dirty);
-        }
-        cx.bump(r.map_or(0, |bytes| bytes.len() / BYTES_PER_REDUCTION));
-        return whole(cx, r.and_then(Filling::of));
+        let within = |p: &[u8]| {
+            Some(inside::read(p)?.and_then(|b| match b.len() > MOST_HERE {
+                true => Ok(None),
+                false => Filling::of(b).map(Some),
+            }))
+        };
+        let r = match name_here(path, within, |p| Some(file_here(p)?.map(Some)))? {
+            Ok(None) => return Err(Fail::Dirty),
+            Ok(Some(b)) => Ok(b),
+            Err(e) => Err(e),
+        };
+        cx.bump(r.as_ref().map_or(0, |b| b.len / BYTES_PER_REDUCTION));
+        return whole(cx, r);
     }
     let path = match path_arg(path) {
         Ok(p) => p,
