@@ -151,6 +151,9 @@ impl<'a> Iterator for Matches<'a> {
     }
 }
 
+/// Buckets that are looked into one at a time for an object.
+const LOOKED_AT_ALONE: usize = 16;
+
 /// Reading locks of a walk.
 #[expect(clippy::large_enum_variant, reason = "lives on the stack, for a walk")]
 enum ReadLocks<'a> {
@@ -654,8 +657,29 @@ impl HashTable {
                 self.2
             }
         }
+        // Mostly one of the next buckets has an object: one lock at a time is enough to find it.
+        let mut ix = from;
+        for _ in 0..LOOKED_AT_ALONE {
+            let b = self.read(ix);
+            if b.is_empty() {
+                return Err(Gone);
+            }
+            let mut at = b.get(ix >> self.shift).and_then(|b| b.as_ref());
+            while let Some(o) = at {
+                if which.has(o) {
+                    return Ok(Some(f(o)));
+                }
+                at = o.next.as_ref();
+            }
+            drop(b);
+            match self.following(ix) {
+                Some(next) => ix = next,
+                None => break,
+            }
+        }
+        // Others may have moved objects meanwhile: that there are none is told with all locked.
         let mut v = First(Some(f), None, which);
-        if self.scan(from, &mut v)?.is_some() {
+        if self.scan(ix, &mut v)?.is_some() {
             self.unfix(1);
         }
         Ok(v.1)

@@ -47,9 +47,12 @@ enum Pattern<'a> {
 
 /// A few short words.
 struct Few<'a> {
+    /// By their first bytes; of those that begin alike the longest first.
     words: Vec<Cow<'a, [u8]>>,
-    /// The bytes that they begin with, each once.
-    first: Vec<u8>,
+    /// For each byte that words begin with, where those stand: the first, and the first behind them.
+    groups: SmallVec<[(u8, u8); 8]>,
+    /// By bytes: one more than the number of their group, or 0.
+    group_of: [u8; 256],
 }
 
 /// Bytes of a word from which several are not made an automaton, and words up to which they are not; of more one has to be eight times as
@@ -58,24 +61,44 @@ const LONG_BYTES: usize = 256;
 const MOST_LONG: usize = 64;
 
 /// Words, bytes of each, and bytes to be searched, up to which several words are [`Few`].
-const FEW_WORDS: usize = 8;
+const FEW_WORDS: usize = 64;
 const FEW_BYTES: usize = 16;
-const FEW_BELOW_BYTES: usize = 4096;
+const FEW_BELOW_BYTES: usize = 16 * 1024;
 
 impl<'a> Few<'a> {
-    fn new(words: Vec<Cow<'a, [u8]>>) -> Few<'a> {
-        let mut first: Vec<u8> = words.iter().filter_map(|w| w.first().copied()).collect();
-        first.sort_unstable();
-        first.dedup();
-        Few { words, first }
+    fn new(mut words: Vec<Cow<'a, [u8]>>) -> Few<'a> {
+        debug_assert!(words.len() <= FEW_WORDS);
+        words.sort_by(|a, b| (a.first(), b.len()).cmp(&(b.first(), a.len())));
+        let mut f = Few {
+            words,
+            groups: SmallVec::new(),
+            group_of: [0; 256],
+        };
+        for (k, w) in f.words.iter().enumerate() {
+            let Some(&first) = w.first() else { continue };
+            let group = &mut f.group_of[first as usize];
+            if *group == 0 {
+                f.groups.push((k as u8, k as u8));
+                *group = f.groups.len() as u8;
+            }
+            if let Some(g) = f.groups.last_mut() {
+                g.1 = k as u8 + 1;
+            }
+        }
+        f
+    }
+    /// The byte that the words of a group begin with.
+    fn first(&self, group: usize) -> u8 {
+        let words = self.groups.get(group).map(|g| g.0 as usize);
+        words.and_then(|k| self.words[k].first()).map_or(0, |b| *b)
     }
     /// The first place in `hay` where a word may begin.
     fn start(&self, hay: &[u8]) -> Option<usize> {
-        match *self.first {
-            [a] => memchr::memchr(a, hay),
-            [a, b] => memchr::memchr2(a, b, hay),
-            [a, b, c] => memchr::memchr3(a, b, c, hay),
-            _ => hay.iter().position(|b| self.first.contains(b)),
+        match self.groups.len() {
+            1 => memchr::memchr(self.first(0), hay),
+            2 => memchr::memchr2(self.first(0), self.first(1), hay),
+            3 => memchr::memchr3(self.first(0), self.first(1), self.first(2), hay),
+            _ => hay.iter().position(|&b| self.group_of[b as usize] != 0),
         }
     }
     /// As [`Pattern::find`].
@@ -84,9 +107,13 @@ impl<'a> Few<'a> {
         loop {
             at += self.start(hay.get(at..)?)?;
             let here = &hay[at..];
-            let found = self.words.iter().filter(|w| here.starts_with(w));
-            if let Some(n) = found.map(|w| w.len()).max() {
-                return Some((at, n));
+            let group = self.group_of[here[0] as usize].checked_sub(1);
+            if let Some(&(a, b)) = group.and_then(|g| self.groups.get(g as usize))
+                && let Some(w) = self.words[a as usize..b as usize]
+                    .iter()
+                    .find(|w| here.starts_with(w))
+            {
+                return Some((at, w.len()));
             }
             at += 1;
         }
@@ -111,7 +138,8 @@ impl<'a> Pattern<'a> {
             Pattern::Plain(w) => Pattern::Plain(Cow::Owned(w.into_owned())),
             Pattern::Few(f) => Pattern::Few(Few {
                 words: f.words.into_iter().map(|w| w.into_owned().into()).collect(),
-                first: f.first,
+                groups: f.groups,
+                group_of: f.group_of,
             }),
             Pattern::Many(a) => Pattern::Many(a),
             Pattern::Long(v) => Pattern::Long(v.into_iter().map(|f| f.into_owned()).collect()),

@@ -382,10 +382,21 @@ fn equal_leaf(a: Term, b: Term, exact: bool) -> bool {
         4 => cmp_ports(a, b).is_eq(),
         5 => cmp_pids(a, b).is_eq(),
         11 => match (a.as_bits(), b.as_bits()) {
-            (Some(x), Some(y)) => x.bit_len == y.bit_len && cmp_bits(&x, &y).is_eq(),
+            (Some(x), Some(y)) => same_bits(&x, &y),
             _ => false,
         },
         _ => false,
+    }
+}
+
+#[inline]
+fn same_bits(a: &Bits, b: &Bits) -> bool {
+    if a.bit_len != b.bit_len {
+        return false;
+    }
+    match (a.as_bytes(), b.as_bytes()) {
+        (Some(x), Some(y)) => x == y,
+        _ => cmp_bits(a, b).is_eq(),
     }
 }
 
@@ -453,6 +464,8 @@ fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
                 return equal_any(a, b, exact);
             }
             (a, b) = (x, y);
+        } else if let (Some(x), Some(y)) = (a.as_bits(), b.as_bits()) {
+            return same_bits(&x, &y);
         } else {
             return equal_any(a, b, exact);
         }
