@@ -284,7 +284,7 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
     let places = pcs.iter().enumerate();
     let places = places.map(|(i, &pc)| (if i == 0 { pc } else { pc - 8 }) as *const u64);
     let places = code::find_each(places);
-    for (i, (&pc, place)) in pcs.iter().zip(places).enumerate() {
+    for (i, (&pc, place)) in pcs.iter().zip(&places).enumerate() {
         if entries.len() >= depth {
             break;
         }

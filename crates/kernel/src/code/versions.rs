@@ -519,12 +519,38 @@ pub struct Spot {
     pub module: Term,
     pub function: Term,
     pub arity: u32,
-    file: SmallVec<[u8; FILE_BYTES]>,
     line: u32,
+    file: FileName,
 }
 
-/// Bytes of most names of files.
-const FILE_BYTES: usize = 32;
+/// Bytes of most names of files, at most.
+const FILE_BYTES: usize = 46;
+
+/// The name of a file: mostly in place, so that to copy it takes no count and no memory.
+#[derive(Clone)]
+enum FileName {
+    Short([u8; FILE_BYTES], u8),
+    Long(Arc<str>),
+}
+
+impl FileName {
+    fn of(name: &str) -> FileName {
+        let mut short = [0; FILE_BYTES];
+        match short.get_mut(..name.len()) {
+            Some(to) => {
+                to.copy_from_slice(name.as_bytes());
+                FileName::Short(short, name.len() as u8)
+            }
+            None => FileName::Long(name.into()),
+        }
+    }
+    fn as_str(&self) -> Option<&str> {
+        match self {
+            FileName::Short(bytes, n) => std::str::from_utf8(&bytes[..*n as usize]).ok(),
+            FileName::Long(name) => Some(name),
+        }
+    }
+}
 
 impl Spot {
     fn of(m: &Module, pc: *const u64) -> Option<Spot> {
@@ -536,14 +562,13 @@ impl Spot {
             // SAFETY: the word of an atom.
             function: unsafe { Term::from_raw(f.name) },
             arity: f.arity,
-            file: line.map_or(SmallVec::new(), |l| SmallVec::from_slice(l.0.as_bytes())),
             line: line.map_or(0, |l| l.1),
+            file: FileName::of(line.map_or("", |l| l.0)),
         })
     }
     /// File and line.
     pub fn line(&self) -> Option<(&str, u32)> {
-        let file = std::str::from_utf8(&self.file).ok()?;
-        (self.line != 0).then_some((file, self.line))
+        (self.line != 0).then_some((self.file.as_str()?, self.line))
     }
 }
 
