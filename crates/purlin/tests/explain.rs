@@ -147,11 +147,14 @@ fn word<'a>(j: &'a Json, path: &[&str]) -> &'a str {
 
 /// The cause of that kind whose site is a function.
 fn cause<'a>(answer: &'a Json, kind: &str, function: &str) -> &'a Json {
+    find_cause(answer, kind, function)
+        .unwrap_or_else(|| panic!("no {kind} at {function} in {answer}"))
+}
+fn find_cause<'a>(answer: &'a Json, kind: &str, function: &str) -> Option<&'a Json> {
     let causes = answer.get("causes").expect("has causes").list();
     causes
         .iter()
         .find(|c| word(c, &["kind"]) == kind && word(c, &["site", "function"]) == function)
-        .unwrap_or_else(|| panic!("no {kind} at {function} in {answer}"))
 }
 
 #[test]
@@ -823,12 +826,27 @@ fn waits_for_locks_of_tables_and_ports_are_told_with_their_lines() {
         return;
     }
     scratch.file("locks.erl", LOCKS);
-    let output = scratch.purlin(&["explain", "--json", "--to", "l.json", "run", "locks.erl"]);
-    assert!(output.status.success(), "{output:?}");
-    let text = fs::read_to_string(scratch.0.join("l.json")).expect("was written");
-    let all = json::parse(&text).expect("is JSON");
+    let sites = ["locks:put_all/2", "locks:put_out/2"];
+    let run = || {
+        let output = scratch.purlin(&["explain", "--json", "--to", "l.json", "run", "locks.erl"]);
+        assert!(output.status.success(), "{output:?}");
+        let text = fs::read_to_string(scratch.0.join("l.json")).expect("was written");
+        json::parse(&text).expect("is JSON")
+    };
+    let mut all = run();
+    // Where others use the processors its processes may run one after the other, and wait for nobody.
+    for _ in 0..4 {
+        let latency = part(&all, "latency");
+        if sites
+            .iter()
+            .all(|s| find_cause(latency, "lock", s).is_some())
+        {
+            break;
+        }
+        all = run();
+    }
     let latency = part(&all, "latency");
-    for function in ["locks:put_all/2", "locks:put_out/2"] {
+    for function in sites {
         let waited = cause(latency, "lock", function);
         assert!(number(waited, &["seconds"]) > 1e-6, "{waited}");
         assert!(word(waited, &["advice"]).contains("others use"), "{waited}");
