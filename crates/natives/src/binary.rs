@@ -30,10 +30,6 @@ lazy_atoms! {
 }
 
 /// A search prepared by `compile_pattern/1`, or for one call.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one for each call, or behind a reference"
-)]
 enum Pattern<'a> {
     One(memmem::Finder<'a>),
     /// For so little that to prepare a search costs more than the search.
