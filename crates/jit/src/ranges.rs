@@ -333,6 +333,7 @@ impl Ranges {
                 }
             }
             Op::BsMatch => {
+                self.now.forget_x(live_behind(i, code));
                 for (dst, r) in integers_matched(i, code) {
                     self.now.set(dst, r);
                 }
@@ -442,6 +443,30 @@ impl Ranges {
 /// An operand that is always a term, as one that may be.
 fn term(a: Arg) -> Arg {
     Arg::C(a.n())
+}
+
+/// X registers that hold something behind a `bs_match` that has matched, where it makes something: where it has not, others do, too.
+fn live_behind(i: &Instruction, code: &[u64]) -> u16 {
+    let (from, n) = (i.list.0 as usize, i.list.1 as usize);
+    let list = code.get(from..from + n).unwrap_or_default();
+    let mut least = u16::MAX;
+    let mut k = 0;
+    while k < list.len() {
+        // Words of each command, and whether the first behind its number says how many are live.
+        let (words, makes) = match list[k] {
+            0 | 6 => (3, false),
+            1 | 4 => (2, false),
+            2 | 3 => (5, true),
+            5 => (4, true),
+            _ => return 0,
+        };
+        if makes {
+            let live = list.get(k + 1).copied().unwrap_or(0);
+            least = least.min(u16::try_from(live).unwrap_or(u16::MAX));
+        }
+        k += words;
+    }
+    least
 }
 
 /// What a shortcut and the native behind it give.

@@ -280,7 +280,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             Command::Integer(_, _, d) | Command::Bits(_, d) | Command::Tail(d) => Some(d),
             _ => None,
         });
-        // The last command may write to the context's register; no other.
+        // The last command, whatever it is, may write to the context's register; no other.
         let clash = written.skip(1).any(|d| d == Some(context));
         let makes = commands
             .iter()

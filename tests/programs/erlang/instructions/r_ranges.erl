@@ -3,7 +3,7 @@
 %% @stress @fence @always
 -module(r_ranges).
 -export([main/0, ends/1, meets/2, loop/2, swapped/2, fails/1, wide/1, signs/1, shifts/1, divided/1, again/2, caught/1, sized/2,
-         counted/1, words/1, masks/2, chosen/1, little/1, lengths/2, below/1]).
+         counted/1, words/1, masks/2, chosen/1, little/1, lengths/2, below/1, large/3]).
 
 main() ->
     Edge = (1 bsl 59) - 1,
@@ -17,6 +17,8 @@ main() ->
     [io:format("~p: ~p~n", [F, [erlang:phash2([out(F, [X]) || X <- L]), length(lists:usort([out(F, [X]) || X <- L]))]]) || {F, 1, L} <- Runs],
     [io:format("~p: ~p~n", [F, [erlang:phash2([out(F, [X, Y]) || X <- Subs, Y <- Terms])]]) || F <- [meets, loop, swapped, again, sized, masks, lengths]],
     [io:format("~p~n", [out(F, [X])]) || F <- [ends, signs, shifts, divided, wide], X <- [<<-1:64>>, <<0:56, 1>>, <<127, 128>>]],
+    Larges = [<<(I * 7919):64, (I bsl 66):72, 5, 6>> || I <- lists:seq(1, 99)],
+    io:format("large: ~p~n", [erlang:phash2([large(B, 1, 1 bsl 70) || B <- Larges, _ <- lists:seq(1, 60)])]),
     ok.
 
 out(F, Args) -> try apply(?MODULE, F, Args) catch C:R -> {C, R} end.
@@ -145,5 +147,10 @@ below(<<X, R/bits>>) when X >= 48, X =< 57 -> {X - 48, below(R)};
 below(<<X, R/bits>>) when X < 0; X > 255 -> {never, X, R};
 below(<<X, R/bits>>) when X < 256, X >= 0 -> [X | below(R)];
 below(R) -> R.
+
+%% A match that makes a large integer leaves nothing in registers that only the other clause reads.
+large(<<_:64, W:72, _:8, T/bits>>, _, B) -> {abs(min(256 - B, W)) + 4, T};
+large(<<V:8, 3:2, _/bits>>, _, B) -> {V, B};
+large(_, A, B) -> {no, A, B}.
 
 id(X) -> X.
