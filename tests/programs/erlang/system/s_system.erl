@@ -9,6 +9,7 @@ show(Name, F) ->
 
 main() ->
     [show(I, fun() -> erlang:system_info(I) end) || I <- infos()],
+    show(system_architecture, fun() -> machine(erlang:system_info(system_architecture)) end),
     [show(I, fun() -> is_list(erlang:system_info(I)) end) || I <- [system_version, allocator_sizes, os_system_time_source,
         os_monotonic_time_source, check_io, emu_args, {allocator, eheap_alloc}, {allocator_sizes, ets_alloc}]],
     [show({F, V}, fun() -> erlang:system_flag(F, V) end) || {F, V} <- flags()],
@@ -55,6 +56,11 @@ main() ->
     show(async, fun() -> receive {cancel_timer, R, N} -> N > 90000 end end),
     [show({halt, A}, fun() -> apply(erlang, halt, A) end) || A <- [[a], [-1], [1, [{flush, x}]], [1, a], ["a", [x]], [[a]]]].
 
+%% Stock and Purlin may run on different processors: scripts/aarch64.sh.
+machine("x86_64-pc-linux-gnu") -> one_of_these;
+machine("aarch64-unknown-linux-gnu") -> one_of_these;
+machine(Other) -> Other.
+
 shape(T) when is_tuple(T) -> list_to_tuple(shape(tuple_to_list(T)));
 shape(L) when is_list(L) -> [shape(X) || X <- L];
 shape(N) when is_integer(N) -> n;
@@ -70,7 +76,7 @@ infos() ->
      dynamic_trace_probes, end_time, start_time, time_correction, time_warp_mode, time_offset, tolerant_timeofday,
      fullsweep_after, garbage_collection, heap_sizes, heap_type, min_heap_size, min_bin_vheap_size, max_heap_size, kernel_poll,
      message_queue_data, modified_timing_level, multi_scheduling, multi_scheduling_blockers,
-     normal_multi_scheduling_blockers, port_parallelism, smp_support, system_architecture, threads, thread_pool_size,
+     normal_multi_scheduling_blockers, port_parallelism, smp_support, threads, thread_pool_size,
      trace_control_word, update_cpu_info, outstanding_system_requests_limit, eager_check_io, ets_realloc_moves,
      lock_checking, lock_counting, break_ignored, sequential_tracer, os_type, endian, context_reductions, run_queues, foo, {},
      3, "a", {allocator, foo}, {blah, x}].
