@@ -230,6 +230,6 @@ plain(<<>>, N) -> N.
 %% Errors whose trace is read.
 traces() -> lists:sum([length(trace(N rem 3)) - length(trace(1)) + 5 || N <- lists:seq(1, 200000)]).
 trace(N) ->
-    try failing(N) catch error:_:Trace -> [F || {_, F, _, [{file, _} | _]} <- Trace] end.
+    try failing(N) catch error:_:Trace -> [F || {?MODULE, F, _, [{file, _} | _]} <- Trace] end.
 failing(0) -> error({none, 0});
 failing(N) -> failing(N - 1) + 1.
