@@ -5,7 +5,7 @@
 //! ```text
 //! word 0  kind ([`seg`])
 //! word 1  unit
-//! word 2  flags; in the upper half the number of the segment in the program, for the error
+//! word 2  flags; in the upper half the number of the segment in the program, for the error; 0: it tells no cause
 //! word 3  the value, as an operand of form S; of a string the address of its bytes
 //! word 4  the size, likewise; of a string the number of its bytes
 //! ```
@@ -355,8 +355,8 @@ fn kind_name(kind: u64) -> &'static str {
     }
 }
 
-/// Segment `number` can't be: goes to the label if there is one, as in a guard; else raises with a cause for the trace. Nothing was
-/// changed before that, save room that nobody sees.
+/// Segment `number` can't be: goes to the label if there is one, as in a guard; else raises with a cause for the trace, or without one if
+/// the number is 0. Nothing was changed before that, save room that nobody sees.
 ///
 /// # Safety
 /// As for the instruction at `pc`, of which `label` is an operand.
@@ -370,6 +370,9 @@ unsafe fn create_failed(
 ) -> *const u64 {
     if let Some(to) = label.given() {
         return to;
+    }
+    if number == 0 {
+        return exc::error(cx, pc, value_of(bad));
     }
     let (value, reason, about) = match bad {
         Bad::Limit(size) => (am::SYSTEM_LIMIT, "size", size),
@@ -511,13 +514,13 @@ unsafe fn create(cx: &mut Cx, pc: *const u64) -> *const u64 {
             }
             Err(AppendError::Size) => {
                 let size = source(cx, e, *list.add(4));
-                return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Limit(size));
+                return create_failed(cx, pc, to, number(0), seg::BINARY, Bad::Limit(size));
             }
             Err(AppendError::Unit) => {
-                return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Arg("unit", bin));
+                return create_failed(cx, pc, to, number(0), seg::BINARY, Bad::Arg("unit", bin));
             }
             Err(AppendError::Type) => {
-                return create_failed(cx, pc, to, 1, seg::BINARY, Bad::Arg("type", bin));
+                return create_failed(cx, pc, to, number(0), seg::BINARY, Bad::Arg("type", bin));
             }
         }
     } else {

@@ -1,12 +1,13 @@
 //! Lowering of the bit syntax.
 
-use super::Lower;
-use crate::generic::Operand;
+use super::{Lower, NIL};
+use crate::generic::{Instr, Operand};
 use crate::lower::emit::{Arg, count};
 use purlin_isa::bits::flags::{self, ALIGNED, EXACT, LITTLE, NATIVE, SIGNED};
 use purlin_isa::bits::{Content, SEGMENTS, Segment, cmd, seg};
 use purlin_isa::genops::{self as g};
 use purlin_isa::ops::Op;
+use purlin_term::am;
 
 /// Lowers an instruction of the bit syntax; `false` if it is none.
 pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
@@ -266,6 +267,136 @@ fn create(l: &mut Lower, a: &[Operand]) {
         &[l.label(a[0]), d, l.heap(a[1]), l.h(a[2]), n],
         &words,
     );
+}
+
+/// A sequence of OTP 24 and before that begins at `i` as one `bs_create_bin`, whose segments have the number 0: failures then tell no
+/// cause, as those of the sequence. How many instructions that is; `None`: it stays a sequence, as one does
+/// * that goes to different labels,
+/// * whose size is constant and not that of its segments,
+/// * of which an operand is read after its result was written,
+/// * that has other instructions between its own,
+/// * that appends in place, where no `test_heap` before it says which registers live.
+pub(super) fn sequence(l: &mut Lower, instrs: &[Instr], i: usize) -> Option<usize> {
+    let code = l.code;
+    let ins = &instrs[i];
+    let a = code.args(ins);
+    let (size, heap, live, unit, first, to) = match ins.op {
+        g::BS_INIT2 | g::BS_INIT_BITS => {
+            let unit = if ins.op == g::BS_INIT2 { 8 } else { 1 };
+            (a[1], l.heap(a[2]), l.h(a[3]), unit, None, a[5])
+        }
+        g::BS_APPEND => {
+            let first = (seg::APPEND, l.u(a[4]), a[5]);
+            (a[1], l.heap(a[2]), l.h(a[3]), 1, Some(first), a[7])
+        }
+        g::BS_PRIVATE_APPEND => {
+            let before = &instrs[i.checked_sub(1)?];
+            if before.op != g::TEST_HEAP {
+                return None;
+            }
+            let b = code.args(before);
+            let first = (seg::PRIVATE_APPEND, 1, a[3]);
+            let unit = l.u(a[2]);
+            (a[1], l.heap(b[0]), l.h(b[1]), unit, Some(first), a[5])
+        }
+        _ => return None,
+    };
+    let puts: Vec<&Instr> = instrs[i + 1..].iter().take_while(|p| is_put(p.op)).collect();
+    let behind = &instrs[i + 1 + puts.len()..];
+    let goes_on = |p: &Instr| is_put(p.op) || p.op == g::LABEL || begins(p.op);
+    if behind.iter().find(|p| goes_on(p)).is_some_and(|p| is_put(p.op)) {
+        return None;
+    }
+    let mut sum = Some(0u64);
+    for p in &puts {
+        let b = code.args(p);
+        let (bits, reads) = match p.op {
+            g::BS_PUT_STRING => (l.u(b[0]).checked_mul(8), &[][..]),
+            g::BS_PUT_UTF8 | g::BS_PUT_UTF16 | g::BS_PUT_UTF32 => (None, &b[2..3]),
+            _ => (fixed(b[1], l.u(b[2])).map(u64::from), &[b[1], b[4]][..]),
+        };
+        if reads.iter().any(|r| r.untyped() == to.untyped()) {
+            return None;
+        }
+        if p.op != g::BS_PUT_STRING && b[0] != a[0] {
+            return None;
+        }
+        sum = sum.zip(bits).and_then(|(x, y)| x.checked_add(y));
+    }
+    let constant = !matches!(size.untyped(), Operand::X(_) | Operand::Y(_));
+    if constant && (sum.is_none() || sum != fixed(size, unit).map(u64::from)) {
+        return None;
+    }
+    if puts.is_empty() {
+        return None;
+    }
+    let mut words = Vec::new();
+    let mut add = |kind, unit, flags, value, size| {
+        let segment = Segment {
+            kind,
+            unit,
+            flags,
+            number: 0,
+            value,
+            size,
+        };
+        words.extend(segment.words().map(Arg::N));
+    };
+    let all = Arg::C(am::ALL.raw());
+    if let Some((kind, unit, binary)) = first {
+        add(kind, unit, 0, l.s(binary), all);
+    }
+    for p in &puts {
+        let b = code.args(p);
+        let kind = match p.op {
+            g::BS_PUT_STRING => {
+                let at = l.env.strings() + l.u(b[1]);
+                add(seg::STRING, 8, 0, Arg::N(at), Arg::N(l.u(b[0])));
+                continue;
+            }
+            g::BS_PUT_UTF8 => seg::UTF8,
+            g::BS_PUT_UTF16 => seg::UTF16,
+            g::BS_PUT_UTF32 => seg::UTF32,
+            g::BS_PUT_FLOAT => seg::FLOAT,
+            g::BS_PUT_BINARY => seg::BINARY,
+            _ => seg::INTEGER,
+        };
+        match kind {
+            seg::UTF8 | seg::UTF16 | seg::UTF32 => {
+                let v = l.s(b[2]);
+                add(kind, 0, l.u(b[1]), v, Arg::C(NIL));
+            }
+            _ => {
+                let (size, v) = (l.s(b[1]), l.s(b[4]));
+                add(kind, l.u(b[2]), l.u(b[3]), v, size);
+            }
+        }
+    }
+    let d = l.s(to);
+    let n = count(words.len() as u32);
+    let fail = l.label(a[0]);
+    l.e.op_list(Op::BsCreateBin, &[fail, d, heap, live, n], &words);
+    Some(1 + puts.len())
+}
+
+fn begins(op: u8) -> bool {
+    matches!(
+        op,
+        g::BS_INIT2 | g::BS_INIT_BITS | g::BS_APPEND | g::BS_PRIVATE_APPEND
+    )
+}
+
+fn is_put(op: u8) -> bool {
+    matches!(
+        op,
+        g::BS_PUT_INTEGER
+            | g::BS_PUT_FLOAT
+            | g::BS_PUT_BINARY
+            | g::BS_PUT_STRING
+            | g::BS_PUT_UTF8
+            | g::BS_PUT_UTF16
+            | g::BS_PUT_UTF32
+    )
 }
 
 fn bs_match(l: &mut Lower, a: &[Operand]) {

@@ -867,6 +867,11 @@ impl Lower<'_> {
             g::PUT_MAP_EXACT => self.put_map(Op::PutMapExact, a),
             g::HAS_MAP_FIELDS => self.map_list(Op::HasMapFields, a),
             g::GET_MAP_ELEMENTS => self.map_list(Op::GetMapElements, a),
+            g::BS_INIT2 | g::BS_INIT_BITS | g::BS_APPEND | g::BS_PRIVATE_APPEND
+                if let Some(n) = bits::sequence(self, instrs, i) =>
+            {
+                return Ok(n);
+            }
             op if bits::lower(self, op, a) => {}
             g::IS_ANY_NATIVE_RECORD
             | g::IS_NATIVE_RECORD
