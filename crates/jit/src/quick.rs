@@ -647,12 +647,32 @@ impl<'a, 'e> Gen<'a, 'e> {
             return self.leave_to(pc);
         };
         let drop = frame.map_or(0, |n| (n as i32 + 1) * 8);
+        let next = self.label_at(i.next).map(|l| (self.pc(i.next), l));
+        // What the native traps to returns to the next instruction.
+        if let Some(n) = next {
+            self.returns.push(n);
+        }
+        self.step_and_return(f, arity, drop, Some(pc), next.filter(|_| direct));
+    }
+    /// The step `f` of an instruction that ends with a return, at `pc` or at RCX. It drops so many bytes of the stack. `next`: where it
+    /// may lead to beside its caller, by its address in bytecode and in machine code.
+    fn step_and_return(
+        &mut self,
+        f: u64,
+        arity: u64,
+        drop: i32,
+        pc: Option<u64>,
+        next: Option<(u64, Label)>,
+    ) {
         // What the caller's slot holds, and where it is.
         self.a.load(R10, at(E, drop));
         self.a.push(R10);
         self.a.lea(R10, at(E, drop));
         self.a.push(R10);
-        self.a.mov_i(R10, pc);
+        match pc {
+            Some(pc) => self.a.mov_i(R10, pc),
+            None => self.a.mov(R10, RCX),
+        }
         self.bif_helper(f, arity);
         self.a.pop(R11);
         self.a.pop(R10);
@@ -669,21 +689,13 @@ impl<'a, 'e> Gen<'a, 'e> {
         // The handler has taken the address out of the slot, where whoever is returned to looks for it.
         self.a.store(at(E, 0), R10);
         self.ret();
-        let next = self.label_at(i.next).map(|l| (self.pc(i.next), l));
-        // What the native traps to returns to the next instruction.
-        if let Some(n) = next {
-            self.returns.push(n);
+        self.a.bind(out);
+        if let Some((pc, l)) = next {
+            self.cmp_word(RCX, pc);
+            self.a.jcc(Cond::E, l);
         }
-        let next = next.filter(|_| direct);
-        self.later(move |g| {
-            g.a.bind(out);
-            if let Some((pc, l)) = next {
-                g.cmp_word(RCX, pc);
-                g.a.jcc(Cond::E, l);
-            }
-            let to = g.env.stubs.resume;
-            g.a.jmp_abs(to);
-        });
+        let to = self.env.stubs.resume;
+        self.a.jmp_abs(to);
     }
     /// An instruction that raises in any case. Where its exception leads to goes on in machine code, if it can.
     fn raise(&mut self, i: &Instruction) {

@@ -1,6 +1,7 @@
 //! Frames and calls.
 
 use super::*;
+use purlin_isa::ops::BASE;
 use purlin_term::layout::{FUN_ARITY_MASK, FUN_BY_NAME};
 
 impl<'a, 'e> Gen<'a, 'e> {
@@ -48,6 +49,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load32(R11, at(RCX, -4));
         self.a.bind(found);
         let stub = self.env.stubs.fun[n as usize];
+        let next = self.label_at(self.whole.next).map(|l| {
+            let handler = self.handlers.contains(&self.whole.next);
+            (self.pc(self.whole.next), l, handler)
+        });
         match frame {
             None => {
                 let pc = self.pc(self.whole.next);
@@ -68,10 +73,57 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.load(R11, boxed(R10, FUN_TARGET));
             g.a.load(RCX, at(R11, g.env.targets.export_address));
             g.a.load32(R11, at(RCX, -4));
-            // Natives have none: the interpreter calls them sooner.
             g.a.alu_i(D, Cmp, R11, g.env.stubs.local as i32);
-            g.a.jcc(Cond::E, exit);
-            g.a.jmp(found);
+            g.a.jcc(Cond::Ne, found);
+            // No machine code: a native, or a function that has none yet.
+            g.native_of_fun(n, frame, next, exit);
         });
+    }
+    /// The call of a fun of `n` arguments whose code, at RCX, is none that was compiled: if that is a native's, its instruction is a step.
+    /// `next`: where a call that is not the last thing goes on, by its address in bytecode and in machine code, and whether an
+    /// exception may lead there, too.
+    fn native_of_fun(
+        &mut self,
+        n: u64,
+        frame: Option<u64>,
+        next: Option<(u64, Label, bool)>,
+        exit: Label,
+    ) {
+        const { assert!(Op::CallBifOnly.row().variants() == 1) };
+        let variant = BASE[Op::CallBifOnly as usize];
+        let Some(&step) = self.env.steps.get(usize::from(variant)) else {
+            return self.a.jmp(exit);
+        };
+        self.a.load16(R11, at(RCX, 0));
+        self.a.alu_i(D, Cmp, R11, i32::from(variant));
+        self.a.jcc(Cond::Ne, exit);
+        // The call counts for itself, beside the native.
+        self.a.alu_i(Q, Cmp, REDS, 1);
+        self.a.jcc(Cond::Le, exit);
+        self.a.dec(REDS);
+        match (frame, next) {
+            (Some(frame), _) => {
+                self.drop_frame(frame);
+                self.step_and_return(step, n, 0, None, None);
+            }
+            (None, Some((pc, l, handler))) => {
+                self.store_word_by(at(E, 0), pc, R12);
+                self.a.mov(R10, RCX);
+                match handler {
+                    true => self.helper(step),
+                    false => self.bif_helper(step, n),
+                }
+                let out = self.a.label();
+                self.cmp_word(RCX, pc);
+                self.a.jcc(Cond::Ne, out);
+                let flag = self.env.fields.gc_wanted;
+                self.a.cmp8_mi(at(CX, flag), 0);
+                self.a.jcc(Cond::E, l);
+                self.a.bind(out);
+                let to = self.env.stubs.resume;
+                self.a.jmp_abs(to);
+            }
+            (None, None) => self.a.jmp(exit),
+        }
     }
 }
