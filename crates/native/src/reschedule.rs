@@ -257,7 +257,12 @@ fn parts(t: Term, kept: bool, most: usize) -> usize {
                 n += layout::object_words(p);
                 let (from, to) = layout::term_range(p);
                 if n <= most {
-                    todo.extend((from..to).map(|i| *p.add(i)).filter(|e| !e.is_immed()));
+                    for i in from..to {
+                        let e = *p.add(i);
+                        if !e.is_immed() {
+                            todo.push(e);
+                        }
+                    }
                 }
             }
         }

@@ -823,11 +823,40 @@ pub fn from_pairs_unique<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -
     unique.then_some(map)
 }
 
+/// As [`from_pairs_unique`], of keys that each stand before their value.
+pub fn from_parts_unique<A: Alloc + ?Sized>(a: &mut A, parts: &[Term]) -> Option<Term> {
+    let n = parts.len() / 2;
+    let (pairs, _) = parts.as_chunks::<2>();
+    if n <= FLATMAP_LIMIT && is_in_order(pairs.iter().map(|p| p[0])) {
+        let (mut keys, mut values) = ([NIL; FLATMAP_LIMIT], [NIL; FLATMAP_LIMIT]);
+        for (i, &[k, v]) in pairs.iter().enumerate() {
+            keys[i] = k;
+            values[i] = v;
+        }
+        return Some(a.flatmap(&keys[..n], &values[..n]));
+    }
+    let pairs: Vec<(Term, Term)> = pairs.iter().map(|p| (p[0], p[1])).collect();
+    from_pairs_unique(a, &pairs)
+}
+
+/// Whether these are keys of a flat map as they stand in it: as those of one that was taken apart mostly are.
+fn is_in_order(mut keys: impl Iterator<Item = Term>) -> bool {
+    let Some(mut last) = keys.next() else {
+        return true;
+    };
+    keys.all(|k| {
+        let before = std::mem::replace(&mut last, k);
+        cmp_keys(before, k).is_lt()
+    })
+}
+
 fn from_pairs_counting<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)]) -> (Term, bool) {
     if pairs.len() <= FLATMAP_LIMIT {
         let mut p: SmallVec<[(Term, Term); FLATMAP_LIMIT]> = SmallVec::from_slice(pairs);
         // Stable: the last of equal keys stays last.
-        p.sort_by(|x, y| cmp_keys(x.0, y.0));
+        if !is_in_order(p.iter().map(|p| p.0)) {
+            p.sort_by(|x, y| cmp_keys(x.0, y.0));
+        }
         let mut k: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::new();
         let mut v: SmallVec<[Term; FLATMAP_LIMIT]> = SmallVec::new();
         for &(key, value) in &p {

@@ -310,9 +310,11 @@ impl<'b, 'o> Decoder<'b, 'o> {
     fn bad<T>(&self) -> Result<T, DecodeError> {
         Err(DecodeError::Malformed(self.at))
     }
+    #[inline]
     fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
+    #[inline]
     fn take(&mut self, n: usize) -> Result<&[u8], DecodeError> {
         if self.left() < n {
             return self.bad();
@@ -320,13 +322,20 @@ impl<'b, 'o> Decoder<'b, 'o> {
         self.at += n;
         Ok(&self.bytes[self.at - n..self.at])
     }
+    #[inline]
     fn u8(&mut self) -> Result<u8, DecodeError> {
-        Ok(self.take(1)?[0])
+        let Some(&b) = self.bytes.get(self.at) else {
+            return self.bad();
+        };
+        self.at += 1;
+        Ok(b)
     }
+    #[inline]
     fn u16(&mut self) -> Result<u16, DecodeError> {
         let b = self.take(2)?;
         Ok(u16::from_be_bytes([b[0], b[1]]))
     }
+    #[inline]
     fn u32(&mut self) -> Result<u32, DecodeError> {
         let b = self.take(4)?;
         Ok(u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
@@ -532,6 +541,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
     }
 
     /// Announces a compound of `n` parts; each takes at least one byte, so lying about `n` costs nothing.
+    #[inline]
     fn open(&mut self, kind: Kind, n: usize) -> Result<Option<Term>, DecodeError> {
         if n > self.left() {
             return self.bad();
@@ -725,11 +735,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 Some((tail, items)) => a.list_tail(items, *tail),
                 None => NIL,
             },
-            Kind::Map => {
-                let pairs: Vec<(Term, Term)> =
-                    parts.chunks_exact(2).map(|c| (c[0], c[1])).collect();
-                map::from_pairs_unique(a, &pairs).ok_or(DecodeError::Malformed(at))?
-            }
+            Kind::Map => map::from_parts_unique(a, parts).ok_or(DecodeError::Malformed(at))?,
             Kind::Record { exported } => {
                 let (keys, values) = parts[2..].split_at(parts.len() / 2 - 1);
                 if !parts[..2].iter().chain(keys).all(|t| t.is_atom()) {

@@ -39,6 +39,8 @@ impl Default for Options {
 const MAX_V3_PORT: u64 = (1 << 28) - 1;
 /// Bytes before a term that is encoded for this runtime only: version, tag and hash.
 const LOCAL_HEAD: usize = 6;
+/// Bytes that there is room for at first.
+const FIRST_ROOM: usize = 256;
 /// The longest list that is encoded as a string.
 const MAX_STRING: usize = 0xFFFF;
 
@@ -136,6 +138,8 @@ enum Todo {
     Rest(Term),
     /// Pairs of a map from an index on.
     Pairs(Vec<(Term, Term)>, usize),
+    /// So many keys from the first address on, each with its value behind the second.
+    Flat(*const Term, *const Term, usize),
     /// Write the size of the fun that starts there; and how many bytes had been left out before it.
     FunSize(usize, usize),
 }
@@ -243,7 +247,11 @@ impl Encoder {
             out: match opts.local {
                 // The hash comes when the term is complete.
                 true => vec![VERSION, tag::LOCAL, 0, 0, 0, 0],
-                false => vec![VERSION],
+                false => {
+                    let mut out = Vec::with_capacity(FIRST_ROOM);
+                    out.push(VERSION);
+                    out
+                }
             },
             todo: vec![Todo::One(t)],
             opts,
@@ -283,7 +291,11 @@ impl Encoder {
             return;
         }
         let name = atom::name(t);
-        if self.opts.minor_version < 2 && name.chars().all(|c| (c as u32) < 256) {
+        if self.opts.minor_version < 2 && name.is_ascii() {
+            self.out.push(tag::ATOM);
+            self.u16(name.len() as u16);
+            self.out.extend(name.as_bytes());
+        } else if self.opts.minor_version < 2 && name.chars().all(|c| (c as u32) < 256) {
             self.out.push(tag::ATOM);
             self.u16(name.chars().count() as u16);
             self.out.extend(name.chars().map(|c| c as u8));
@@ -426,6 +438,11 @@ impl Encoder {
         } else if let Some(n) = t.map_size() {
             self.out.push(tag::MAP);
             self.u32(n as u32);
+            if let Some((keys, values)) = t.as_flatmap().filter(|_| !self.opts.deterministic) {
+                self.todo
+                    .push(Todo::Flat(keys.as_ptr(), values.as_ptr(), keys.len()));
+                return;
+            }
             let mut pairs = Vec::with_capacity(n);
             hashmap_pairs(t, &mut pairs);
             if self.opts.deterministic {
@@ -553,6 +570,22 @@ impl Encoder {
                     let t = if *i & 1 == 0 { *k } else { *x };
                     *i += 1;
                     t
+                }
+                Some(Todo::Flat(keys, values, n)) => {
+                    if *n == 0 {
+                        self.todo.pop();
+                        continue;
+                    }
+                    // SAFETY: n keys and as many values are left there (of a flat map in hand).
+                    let (k, v) = unsafe {
+                        let pair = (**keys, **values);
+                        *keys = keys.add(1);
+                        *values = values.add(1);
+                        *n -= 1;
+                        pair
+                    };
+                    self.todo.push(Todo::One(v));
+                    k
                 }
                 Some(Todo::FunSize(at, left)) => {
                     let at = *at;
