@@ -1325,21 +1325,22 @@ pub fn next<A: Alloc + ?Sized>(
     if !map.is_map() {
         return None;
     }
-    if map.as_flatmap().is_some() {
+    if let Some((keys, values)) = map.as_flatmap() {
         let n = usize::try_from(path.as_small()?).ok()?;
-        if n > size(map) {
+        if n > keys.len() {
             return None;
         }
-        let pairs: SmallVec<[(Term, Term); FLATMAP_LIMIT]> = iter(map).collect();
+        let pairs = keys.iter().zip(values).rev();
         let t = match kind {
-            NextKind::Iterator => chain(a, &pairs, crate::am::NONE),
-            NextKind::List(tail) => {
-                let v: SmallVec<[Term; FLATMAP_LIMIT]> =
-                    pairs.iter().map(|&(k, v)| a.tuple(&[k, v])).collect();
-                a.list_tail(&v, tail)
+            NextKind::Iterator => {
+                pairs.fold(crate::am::NONE, |rest, (&k, &v)| a.tuple(&[k, v, rest]))
             }
+            NextKind::List(tail) => pairs.fold(tail, |rest, (&k, &v)| {
+                let pair = a.tuple(&[k, v]);
+                a.cons(pair, rest)
+            }),
         };
-        return Some((t, pairs.len()));
+        return Some((t, keys.len()));
     }
     let digits: SmallVec<[u64; 2]> = match (path.as_small(), path.as_big()) {
         (Some(v), _) => SmallVec::from_slice(&[u64::try_from(v).ok()?]),

@@ -16,6 +16,10 @@ use purlin_term::{Alloc, NIL, Term, am, arith, atom, compare, hash, layout};
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 
+crate::lazy_atoms! {
+    iterator = "iterator";
+}
+
 /// A range of hashes, up to 2^32.
 fn range(t: Term) -> Result<u64, Fail> {
     match arith::to_u64(t) {
@@ -127,7 +131,7 @@ fn map_info_1(cx: &mut Cx, [m]: [Term; 1]) -> BifResult {
 fn map_next_3(cx: &mut Cx, [path, m, kind]: [Term; 3]) -> BifResult {
     let kind = if kind.is_list() {
         NextKind::List(kind)
-    } else if kind.is_atom() && atom::name(kind) == "iterator" {
+    } else if kind == iterator() {
         NextKind::Iterator
     } else {
         return Err(Fail::Badarg);
