@@ -284,6 +284,8 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
     let places = pcs.iter().enumerate();
     let places = places.map(|(i, &pc)| (if i == 0 { pc } else { pc - 8 }) as *const u64);
     let places = code::find_each(places);
+    // Calls that follow one another mostly are of one file.
+    let mut last_file: Option<(&str, Term)> = None;
     for (i, (&pc, place)) in pcs.iter().zip(&places).enumerate() {
         if entries.len() >= depth {
             break;
@@ -298,8 +300,14 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         let location = match line.filter(|_| first.is_none() || kind == 1) {
             None => extra,
             Some((file, line)) => {
-                let s = cx.string(file);
-                let f = cx.tuple(&[am::FILE, s]);
+                let f = match last_file {
+                    Some((name, f)) if std::ptr::eq(name, file) => f,
+                    _ => {
+                        let s = cx.string(file);
+                        cx.tuple(&[am::FILE, s])
+                    }
+                };
+                last_file = Some((file, f));
                 let l = cx.tuple(&[am::LINE, Term::small(i64::from(line))]);
                 cx.list_tail(&[f, l], extra)
             }
