@@ -6,7 +6,7 @@
 
 use crate::bits::{Command, SEGMENT_WORDS, Segment};
 use crate::contract::{Part, PartArg};
-use crate::ops::{Form, Kind, List, Op, SpecOp};
+use crate::ops::{Form, Kind, List, OPS, Op, SpecOp, VARIANTS};
 pub use crate::value::{Value, dest, source};
 
 /// Most operands of an instruction.
@@ -142,14 +142,51 @@ pub struct Instruction<'a> {
     pub list: &'a [u64],
 }
 
+/// `n` units, four at most, from that one on.
 fn units(code: &[u64], from: usize, n: usize) -> Option<u64> {
-    let mut v = 0;
-    for k in 0..n {
-        let u = from + k;
-        v |= (code.get(u / 4)? >> (16 * (u % 4)) & 0xFFFF) << (16 * k);
+    let (word, shift) = (from / 4, from % 4 * 16);
+    let mut v = code.get(word)? >> shift;
+    if from % 4 + n > 4 {
+        v |= code.get(word + 1)? << (64 - shift);
     }
-    Some(v)
+    Some(if n < 4 { v & ((1 << (16 * n)) - 1) } else { v })
 }
+
+/// A variant: its op, and the forms of its operands.
+#[derive(Clone, Copy)]
+struct Variant {
+    op: Op,
+    forms: [Form; MOST_OPERANDS],
+}
+
+/// All variants by their numbers: what stands in code is taken apart by one look.
+static VARIANTS_BY_NUMBER: [Variant; VARIANTS] = {
+    let none = Variant {
+        op: Op::at(0),
+        forms: [Form::H; MOST_OPERANDS],
+    };
+    let mut out = [none; VARIANTS];
+    let (mut row, mut number) = (0, 0);
+    while row < OPS.len() {
+        let op = Op::at(row);
+        let mut v = 0;
+        while v < OPS[row].variants() {
+            out[number].op = op;
+            // The first operand varies slowest.
+            let (mut rest, mut i) = (v, OPS[row].operands.len());
+            while i > 0 {
+                i -= 1;
+                let forms = OPS[row].operands[i].kind.forms();
+                out[number].forms[i] = forms[rest % forms.len()];
+                rest /= forms.len();
+            }
+            v += 1;
+            number += 1;
+        }
+        row += 1;
+    }
+    out
+};
 
 impl<'a> Instruction<'a> {
     /// The one at word `at`; `None` if there is none.
@@ -158,18 +195,12 @@ impl<'a> Instruction<'a> {
     }
     /// The one at word `at` if it began with that number: what stands there may be a patch.
     pub fn of(code: &'a [u64], at: usize, number: u16) -> Option<Instruction<'a>> {
-        let op = Op::of(number)?;
+        let variant = VARIANTS_BY_NUMBER.get(usize::from(number))?;
+        let op = variant.op;
         let row = op.row();
         let mut unit = at * 4 + 1;
         let mut operands = Operands::NONE;
-        let mut v = number as usize - crate::ops::BASE[op as usize] as usize;
-        // The first operand varies slowest: what is left of the number is divided by what those behind it take.
-        let mut rest = row.variants();
-        for o in row.operands {
-            let forms = o.kind.forms();
-            rest /= forms.len();
-            let form = forms[v / rest];
-            v %= rest;
+        for &form in &variant.forms[..row.operands.len()] {
             operands.push(Value::of_bits(form, units(code, unit, form.units())?));
             unit += form.units();
         }
@@ -321,7 +352,7 @@ impl Members {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::{OPS, VARIANTS, lookup};
+    use crate::ops::lookup;
 
     fn sample(form: Form, i: u32) -> Value {
         match form {

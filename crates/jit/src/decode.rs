@@ -122,8 +122,11 @@ pub fn parts(i: &Instruction, mut each: impl FnMut(Instruction)) {
     if parts.is_empty() || WHOLE.contains(&i.op) {
         return each(*i);
     }
-    let whole: Vec<Value> = i.args().iter().map(|a| a.value(i.at)).collect();
+    let mut whole = [Value::N(0); codec::MOST_OPERANDS];
+    for (v, a) in whole.iter_mut().zip(i.args()) {
+        *v = a.value(i.at);
+    }
     for p in parts {
-        each(i.with(p.op, &part_operands(p, &whole)));
+        each(i.with(p.op, &part_operands(p, &whole[..i.args().len()])));
     }
 }

@@ -216,6 +216,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         g.a.jmp_abs(to);
     });
     let mut places = Vec::with_capacity(instructions.len());
+    let mut list: Vec<Instruction> = Vec::new();
     for i in &instructions {
         places.push((g.a.here(), i.at));
         if let Some(l) = g.label_at(i.at) {
@@ -240,15 +241,15 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
             g.by_chance();
         }
         // Ops with a step of their own are made whole.
-        let mut list: Vec<Instruction> = Vec::new();
+        list.clear();
         parts(i, |p| list.push(p));
         g.ranges.begin(i.at);
         if env.stressed {
             g.check_ranges();
         }
-        for p in list {
-            g.template(&p);
-            g.ranges.after(f.code, &p, over(&f, &p));
+        for p in &list {
+            g.template(p);
+            g.ranges.after(f.code, p, over(&f, p));
         }
     }
     // The code of a function never runs into what lies behind it.

@@ -117,6 +117,13 @@ fn is_tuple_of(k: Term, key: Term, elements: &[Term]) -> bool {
     if other.len() != elements.len() {
         return false;
     }
+    // The last one tells most of them apart: names come before numbers.
+    if let (Some(a), Some(b)) = (other.last(), elements.last())
+        && a != b
+        && (a.is_immed() || b.is_immed())
+    {
+        return false;
+    }
     let differs = other.iter().zip(elements).find(|(a, b)| a != b);
     match differs {
         None => true,

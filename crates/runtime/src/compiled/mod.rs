@@ -445,6 +445,10 @@ fn callees(
         let Some(i) = purlin_jit::decode::decode(m.code.words(), at, n) else {
             break;
         };
+        at = i.next;
+        if !i.op.row().effects.calls {
+            continue;
+        }
         purlin_jit::decode::parts(&i, |p| match p.op {
             Op::Call | Op::CallLast | Op::CallOnly => {
                 if let Some(to) = p.args()[0].label()
@@ -467,7 +471,6 @@ fn callees(
             }
             _ => {}
         });
-        at = i.next;
     }
     out
 }
