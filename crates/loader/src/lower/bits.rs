@@ -301,10 +301,17 @@ pub(super) fn sequence(l: &mut Lower, instrs: &[Instr], i: usize) -> Option<usiz
         }
         _ => return None,
     };
-    let puts: Vec<&Instr> = instrs[i + 1..].iter().take_while(|p| is_put(p.op)).collect();
+    let puts: Vec<&Instr> = instrs[i + 1..]
+        .iter()
+        .take_while(|p| is_put(p.op))
+        .collect();
     let behind = &instrs[i + 1 + puts.len()..];
     let goes_on = |p: &Instr| is_put(p.op) || p.op == g::LABEL || begins(p.op);
-    if behind.iter().find(|p| goes_on(p)).is_some_and(|p| is_put(p.op)) {
+    if behind
+        .iter()
+        .find(|p| goes_on(p))
+        .is_some_and(|p| is_put(p.op))
+    {
         return None;
     }
     let mut sum = Some(0u64);
