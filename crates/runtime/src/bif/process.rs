@@ -1082,10 +1082,9 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             return Err(cx.badarg_cause(am::NONE));
         };
         let old = saved::set(cx.process(), n as usize);
-        if n != 0 {
-            saved::begin(cx);
-        }
-        return Ok(Term::small(old as i64));
+        let old = Term::small(old as i64);
+        // Machine code notes no calls: the interpreter goes on, in the next slice.
+        return if n == 0 { Ok(old) } else { Err(cx.yield_with(old)) };
     }
     if flag == a_scheduler() {
         let n = value
@@ -1131,6 +1130,9 @@ fn process_flag_3(cx: &mut Cx, [pid, flag, value]: [Term; 3]) -> BifResult {
                 let old = saved::set(c.process(), n as usize);
                 if n != 0 {
                     saved::begin(c);
+                    // Machine code notes no calls, and is left where a collection is wanted.
+                    c.compiled = false;
+                    c.heap.gc_wanted = true;
                 }
                 old
             });
