@@ -15,7 +15,7 @@ use crate::cx::Cx;
 use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};
 use purlin_jit::stubs::{Exits, INNER, Targets};
 use purlin_jit::{Fields, Helpers};
-use purlin_term::{Term, arith, compare, fun, map};
+use purlin_term::{Term, am, arith, compare, fun, map};
 use std::cmp::Ordering as Order;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -195,6 +195,15 @@ mod helper {
     ///
     /// # Safety
     /// `place` has room for the words of a fun, the free variables stand behind its head; `entry` is a fun entry.
+    pub(super) unsafe extern "C" fn callee(cx: *mut Cx, arity: u64) -> *const u64 {
+        let n = arity as usize;
+        let (m, f) = ((&(*cx).x)[n], (&(*cx).x)[n + 1]);
+        match m.is_atom() && f.is_atom() && m != am::ERLANG {
+            // `erlang:apply/3` is unfolded, and natives that always raise do so where they are called.
+            true => crate::code::export(m, f, n as u32).address(),
+            false => std::ptr::null(),
+        }
+    }
     pub(super) unsafe extern "C" fn make_fun(cx: *mut Cx, place: u64, entry: u64) {
         let (p, entry) = (place as *mut Term, entry as *const fun::FunEntry);
         let free = (*p.add(FUN_BITS)).raw() as u8;

@@ -57,6 +57,7 @@ macro_rules! for_each_helper {
             equal(a: Term, b: Term) -> Truth [pure] "whether `a == b`";
             same(a: Term, b: Term) -> Truth [pure] "whether `a =:= b`";
             map_get(map: Term, key: Term) -> Term [pure] "the value of the key, or no value; what is no map has no keys";
+            callee(arity: Number) -> Pc [pure] "where a call goes of the function whose module and name are in the X registers behind so many arguments; 0 where that takes a closer look";
             make_fun(place: Number, entry: Number) -> Nothing [pure] "writes a fun of the entry at the place, where word 3 counts the words of its environment, but for that";
             utf8(context: Term) -> Term [pure] "the character of UTF-8 where the match context stands, which goes on behind it; no value where it takes a closer look";
             put_utf8(to: Number, character: Term) -> Number [pure] "writes the character in UTF-8, up to four bytes; where it ends, or 0 if it is none";

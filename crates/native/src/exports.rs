@@ -151,6 +151,9 @@ fn new_export(m: Term, f: Term, arity: u32) -> &'static Export {
     let words = match native(m, f, arity) {
         Some((row, b)) => {
             e.bif.store(row + 1, Ordering::Relaxed);
+            if b.traits.changes_code {
+                e.changes_code();
+            }
             let mut v = vec![here, b.entry() as usize as u64, u64::from(arity)];
             match b.kind {
                 Kind::Guard | Kind::Plain => stub(Op::CallBifOnly, &v),

@@ -230,6 +230,11 @@ impl Export {
     pub fn unlead(&self) {
         self.target.lead(self.stub.as_ptr() as *const u64);
     }
+    /// Says that it is a native that changes code: [`LEADS_ELSEWHERE`].
+    pub fn changes_code(&self) {
+        self.before
+            .fetch_or(u64::from(LEADS_ELSEWHERE), Ordering::Relaxed);
+    }
     /// Whether calls arrive at the stub.
     pub fn is_led(&self) -> bool {
         self.address() != self.stub.as_ptr() as *const u64
@@ -251,9 +256,13 @@ pub fn uncompiled() -> u32 {
     UNCOMPILED.load(Ordering::Relaxed)
 }
 
+/// In the first byte of the word before the stub of a native: it changes code, and machine code is left before it runs.
+pub const LEADS_ELSEWHERE: u8 = 1;
+
 /// The word that stands before every instruction that a call may lead to; the last one of `func_info`, where there is one.
 ///
 /// ```text
+/// bit 0          before the stub of a native: [`LEADS_ELSEWHERE`]
 /// bits 16 to 31  arguments
 /// bits 32 to 63  address of the machine code, or of what stands for it
 /// ```

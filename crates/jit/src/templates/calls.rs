@@ -2,6 +2,7 @@
 
 use super::*;
 use purlin_isa::ops::BASE;
+use purlin_term::fun::LEADS_ELSEWHERE;
 use purlin_term::layout::{FUN_ARITY_MASK, FUN_BY_NAME};
 
 impl<'a, 'e> Gen<'a, 'e> {
@@ -49,10 +50,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load32(R11, at(RCX, -4));
         self.a.bind(found);
         let stub = self.env.stubs.fun[n as usize];
-        let next = self.label_at(self.whole.next).map(|l| {
-            let handler = self.handlers.contains(&self.whole.next);
-            (self.pc(self.whole.next), l, handler)
-        });
+        let next = self.next_place();
         match frame {
             None => {
                 let pc = self.pc(self.whole.next);
@@ -79,9 +77,44 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.native_of_fun(n, frame, next, exit);
         });
     }
+    /// A call of the function whose module and name stand behind its `n` arguments.
+    pub(super) fn apply(&mut self, n: u64, frame: Option<u64>) {
+        let exit = self.exit();
+        self.a.mov_i(R10, n);
+        let f = self.env.helpers.callee;
+        self.pure_helper(f);
+        self.a.test(Q, RCX, RCX);
+        self.a.jcc(Cond::E, exit);
+        self.a.load32(R11, at(RCX, -4));
+        let native = self.a.label();
+        self.a.alu_i(D, Cmp, R11, self.env.stubs.local as i32);
+        self.a.jcc(Cond::E, native);
+        let next = self.next_place();
+        match frame {
+            None => {
+                let pc = self.pc(self.whole.next);
+                self.store_word_by(at(E, 0), pc, R12);
+                self.a.call_r(R11);
+                self.returned();
+            }
+            Some(frame) => {
+                self.drop_frame(frame);
+                self.a.jmp_r(R11);
+            }
+        }
+        self.later(move |g| {
+            g.a.bind(native);
+            g.native_of_fun(n, frame, next, exit);
+        });
+    }
+    /// Where a call goes on, by its address in bytecode and in machine code, and whether an exception may lead there, too.
+    fn next_place(&self) -> Option<(u64, Label, bool)> {
+        let at = self.whole.next;
+        self.label_at(at)
+            .map(|l| (self.pc(at), l, self.handlers.contains(&at)))
+    }
     /// The call of a fun of `n` arguments whose code, at RCX, is none that was compiled: if that is a native's, its instruction is a step.
-    /// `next`: where a call that is not the last thing goes on, by its address in bytecode and in machine code, and whether an
-    /// exception may lead there, too.
+    /// `next`: [`next_place`](Self::next_place), for a call that is not the last thing. Anything else leaves by `exit`.
     fn native_of_fun(
         &mut self,
         n: u64,
@@ -96,6 +129,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         };
         self.a.load16(R11, at(RCX, 0));
         self.a.alu_i(D, Cmp, R11, i32::from(variant));
+        self.a.jcc(Cond::Ne, exit);
+        self.a.load8(R11, at(RCX, -8));
+        self.a.test8_i(R11, LEADS_ELSEWHERE);
         self.a.jcc(Cond::Ne, exit);
         // The call counts for itself, beside the native.
         self.a.alu_i(Q, Cmp, REDS, 1);

@@ -83,6 +83,8 @@ impl<'a, 'e> Gen<'a, 'e> {
             Op::CallFun2 => self.call_fun(a[0].n(), a[1], None),
             Op::CallFunLast => self.call_fun(a[0].n(), Arg::X(a[0].n() as u16), Some(a[1].n())),
             Op::CallFun2Last => self.call_fun(a[0].n(), a[1], Some(a[2].n())),
+            Op::Apply => self.apply(a[0].n(), None),
+            Op::ApplyLast => self.apply(a[1].n(), Some(a[0].n())),
             Op::CallBif | Op::CallBifLast | Op::CallBifOnly
                 if (self.env.changes_code)(a[0].n()) =>
             {
@@ -118,8 +120,6 @@ impl<'a, 'e> Gen<'a, 'e> {
             | Op::Wait
             | Op::WaitTimeout
             | Op::LoopRecEnd
-            | Op::Apply
-            | Op::ApplyLast
             | Op::IApply
             | Op::IApplyLast
             | Op::IApplyFun
