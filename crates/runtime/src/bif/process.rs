@@ -1084,7 +1084,11 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         let old = saved::set(cx.process(), n as usize);
         let old = Term::small(old as i64);
         // Machine code notes no calls: the interpreter goes on, in the next slice.
-        return if n == 0 { Ok(old) } else { Err(cx.yield_with(old)) };
+        return if n == 0 {
+            Ok(old)
+        } else {
+            Err(cx.yield_with(old))
+        };
     }
     if flag == a_scheduler() {
         let n = value
