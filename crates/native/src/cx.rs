@@ -230,6 +230,8 @@ pub struct Context<P> {
     /// How often a time slice was perhaps cut in pieces.
     pub pieces: u32,
     pub until_sample: i64,
+    /// Samples in a row that have found nothing without machine code.
+    pub in_vain: u32,
 }
 
 /// Places that count where machine code was left: a power of two. Two addresses that share one have their functions compiled sooner.
@@ -330,6 +332,7 @@ impl<P> Context<P> {
             sampled: 0,
             pieces: 0,
             until_sample: 0,
+            in_vain: 0,
         })
     }
 

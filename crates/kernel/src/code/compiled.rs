@@ -24,8 +24,9 @@ pub trait Compiled: Sync {
     /// A process is about to run: the table of return points, and after how many reductions it is interrupted for a moment, if not
     /// by the rule.
     fn begins(&self) -> (*const u64, Option<i64>);
-    /// The function that was found running at `pc` is worth machine code.
-    fn wanted(&self, pc: *const u64, caller: *const u64);
+    /// The function that was found running at `pc` is worth machine code, and so is that which it returns to at `caller`: whether one of
+    /// them, or of what they call, got some.
+    fn wanted(&self, pc: *const u64, caller: *const u64) -> bool;
     /// Machine code was left for the function at `pc` so often that it is worth some: whether it got some.
     fn called(&self, pc: *const u64) -> bool;
     /// Bytes of machine code.
@@ -198,10 +199,20 @@ pub(crate) fn sample(cx: &mut Cx, used: u64) {
     // One that gives way early is looked at as often as its time says.
     cx.until_sample -= used as i64;
     if cx.until_sample <= 0 {
-        cx.until_sample = if cx.sampled < NEW { SOON } else { 4000 };
+        cx.until_sample = match cx.in_vain {
+            _ if cx.sampled < NEW => SOON,
+            0..SAMPLES_IN_VAIN => SAMPLED,
+            _ => RARELY_SAMPLED,
+        };
         sample_at(cx, cx.interp.pc);
     }
 }
+
+/// Reductions between samples of processes that leave their time slices early.
+const SAMPLED: i64 = 4000;
+/// The same once so many samples in a row have found nothing without machine code.
+const RARELY_SAMPLED: i64 = 32_000;
+const SAMPLES_IN_VAIN: u32 = 256;
 
 fn sample_at(cx: &mut Cx, pc: *const u64) {
     let Some(c) = compiled() else { return };
@@ -214,5 +225,8 @@ fn sample_at(cx: &mut Cx, pc: *const u64) {
         true => unsafe { (cx.heap.stop as *const *const u64).read() },
         false => std::ptr::null(),
     };
-    c.wanted(pc, caller);
+    cx.in_vain = match c.wanted(pc, caller) {
+        true => 0,
+        false => cx.in_vain.saturating_add(1),
+    };
 }

@@ -323,22 +323,25 @@ impl Owner {
             }
         }
     }
-    /// The function at an address, and those that it calls: its module's at first, others' too when it is found again.
-    fn want(&self, pc: *const u64) {
+    /// The function at an address, and those that it calls: its module's at first, others' too when it is found again. Whether one of
+    /// them got machine code.
+    fn want(&self, pc: *const u64) -> bool {
         if pc.is_null() {
-            return;
+            return false;
         }
-        let Some(m) = code::module_at(pc) else { return };
+        let Some(m) = code::module_at(pc) else {
+            return false;
+        };
         let Some(f) = m.function_at(pc).copied() else {
-            return;
+            return false;
         };
         let entry = m.at(f.entry) as usize;
         let mut s = self.state.lock();
         self.tidy(&mut s);
         if s.refused.contains_key(&entry) {
-            return;
+            return false;
         }
-        self.make(&mut s, &m, &f);
+        let itself = self.make(&mut s, &m, &f);
         // Who serves others waits again so soon that it is always found in the same function: what is found often is looked
         // through deeper.
         let levels = match s.objects.get_mut(&entry) {
@@ -347,10 +350,10 @@ impl Owner {
                 match o.seen {
                     1 => 1,
                     n if n >= 4 && n.is_power_of_two() => n.ilog2(),
-                    _ => return,
+                    _ => return itself,
                 }
             }
-            _ => return,
+            _ => return itself,
         };
         let (mut seen, mut made) = (HashSet::from([entry]), 0);
         let mut callers = vec![(m, f)];
@@ -363,13 +366,14 @@ impl Owner {
                     }
                     made += usize::from(self.make(&mut s, &m, &g));
                     if made == CALLEES {
-                        return;
+                        return true;
                     }
                     found.push((m, g));
                 }
             }
             callers = found;
         }
+        itself || made > 0
     }
 }
 
@@ -500,14 +504,11 @@ impl Compiled for Owner {
         };
         (returns::now(), piece)
     }
-    fn wanted(&self, pc: *const u64, caller: *const u64) {
+    fn wanted(&self, pc: *const u64, caller: *const u64) -> bool {
         // SAFETY: the process was about to run the instruction at `pc`.
-        if !pc.is_null() && unsafe { code::fetch(pc) } != number() {
-            self.want(pc);
-        }
-        if !caller.is_null() {
-            self.want(caller.wrapping_sub(1));
-        }
+        let itself = !pc.is_null() && unsafe { code::fetch(pc) } != number() && self.want(pc);
+        let caller = !caller.is_null() && self.want(caller.wrapping_sub(1));
+        itself || caller
     }
     fn called(&self, pc: *const u64) -> bool {
         // Some have none by chance.
