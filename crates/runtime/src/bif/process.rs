@@ -1222,22 +1222,9 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         Some((t, o)) => (Some(t), Some(o)),
         None => (None, None),
     };
-    let stop = move |cx: Option<&mut Cx>| {
-        let there = cx.is_some();
+    let answer = move |there: bool| {
         if let Some(s) = stopped {
             s.store(true, Ordering::Release);
-        }
-        if let Some(c) = cx {
-            let p = c.process();
-            let v = &mut p.ext_mut().suspended;
-            match v.iter_mut().find(|s| s.0 == me) {
-                Some(s) => s.1 += 1,
-                None => v.push((me, 1)),
-            }
-            p.state.suspend();
-            // What runs on until the end of its slice is made to stop soon.
-            c.reds = 0;
-            crate::port::sender_stops(c);
         }
         if let Some(r) = &r_own {
             send::send_with(me, |b| {
@@ -1253,18 +1240,44 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             });
         }
     };
+    let stop = move |c: &mut Cx| {
+        let p = c.process();
+        let v = &mut p.ext_mut().suspended;
+        match v.iter_mut().find(|s| s.0 == me) {
+            Some(s) => s.1 += 1,
+            None => v.push((me, 1)),
+        }
+        p.state.suspend();
+        // What runs on until the end of its slice is made to stop soon.
+        c.reds = 0;
+        crate::port::sender_stops(c);
+    };
     send::run_in(
         pid,
-        Box::new(move |mut cx| {
-            let later = release::has(SUSPENDED_AFTER_NATIVES);
-            let within = |c: &Cx| c.dirty && lent::within_native(c).is_none();
-            if let Some(c) = cx.as_mut().filter(|c| later && within(c)) {
+        Box::new(move |cx| {
+            let Some(c) = cx else {
+                return answer(false);
+            };
+            let native = c.dirty && lent::within_native(c).is_none();
+            if native && release::has(SUSPENDED_AFTER_NATIVES) {
                 // It runs on until the native that it is in has returned.
+                let task = move |cx: Option<&mut Cx>| {
+                    let there = cx.is_some();
+                    cx.into_iter().for_each(stop);
+                    answer(there);
+                };
                 let deferred = &mut c.process().ext_mut().deferred;
-                deferred.push((Priority::Normal, Box::new(stop)));
+                deferred.push((Priority::Normal, Box::new(task)));
                 return;
             }
-            stop(cx);
+            stop(c);
+            if c.dirty || lent::within_native(c).is_some() {
+                return answer(true);
+            }
+            // In the midst of a time slice it may still end, and was not suspended then.
+            let task = move |cx: Option<&mut Cx>| answer(cx.is_some());
+            let deferred = &mut c.process().ext_mut().deferred;
+            deferred.push((Priority::Normal, Box::new(task)));
         }),
     );
     Ok(r_term.unwrap_or(am::TRUE))

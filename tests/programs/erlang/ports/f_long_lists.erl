@@ -71,8 +71,7 @@ suspended(What, Size) ->
     L = list(Size),
     {Pid, M} = spawn_monitor(fun() -> exit({sent, port_command(P, L)}) end),
     timer:sleep(100),
-    Was = is_process_alive(Pid),
-    Was andalso erlang:suspend_process(Pid),
+    Was = suspend(Pid),
     Me = self(),
     spawn_link(fun() -> true = port_command(P, "other"), Me ! other end),
     go(Flag),
@@ -81,6 +80,9 @@ suspended(What, Size) ->
     Was andalso erlang:resume_process(Pid),
     receive {'DOWN', M, _, _, R} -> io:format("  ~p~n", [R]) end,
     port_close(P).
+
+%% Who has sent all ends, before it hears of it maybe: whether it is suspended.
+suspend(Pid) -> try erlang:suspend_process(Pid) catch error:badarg -> false end.
 
 nosuspend(What, Size) ->
     {P, Flag} = open(What, []),
@@ -179,8 +181,7 @@ tcp(Size, Opts) ->
     {C2, S2} = pair(Opts),
     {H2, M2} = spawn_monitor(fun() -> exit({sent, gen_tcp:send(C2, L)}) end),
     timer:sleep(100),
-    Was = is_process_alive(H2),
-    Was andalso erlang:suspend_process(H2),
+    Was = suspend(H2),
     spawn_link(fun() -> Me ! {second, gen_tcp:send(C2, "after")} end),
     timer:sleep(300),
     Read(S2),
