@@ -76,7 +76,7 @@ qemu-system-x86_64 -accel "${ACCEL:-tcg,thread=multi}" -cpu max -smp "${PROCESSO
   -serial "file:$work/console" -monitor none -nic none -no-reboot -kernel "$work"/kernel/boot/vmlinuz-* -initrd "$work/root.gz" \
   -append "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check" </dev/null &
 machine=$!
-trap 'kill $machine 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill $machine 2>/dev/null || :; rm -rf "$work"' EXIT
 tail -n +1 -s 0.5 --pid=$machine -f "$work/console" | stdbuf -oL tr -d '\r' | sed -u '0,/^.*Linux [0-9.]*-/{/Linux [0-9.]*-/!d;}'
 wait $machine
 grep -q '^status [0-9]' "$work/console" || { echo "the machine went before the command had ended:" >&2; tail -20 "$work/console" >&2; }

@@ -11,8 +11,7 @@ main([Way]) ->
     logger:update_primary_config(#{level => error}),
     io:format("limit ~p~n", [limit()]),
     Refs = [element(2, spawn_monitor(fun() -> grow(Way) end)) || _ <- lists:seq(1, count(Way))],
-    Most = list_to_integer(os:getenv("SECONDS_MOST", "60")),
-    Why = receive {'DOWN', _, process, _, Reason} -> Reason after Most * 1000 -> nobody end,
+    Why = receive {'DOWN', _, process, _, Reason} -> Reason after most() -> nobody end,
     io:format("ended ~p~n", [Why]),
     %% The others of many go on growing meanwhile.
     [ask(Server) || _ <- lists:seq(1, 500)],
@@ -21,6 +20,9 @@ main([Way]) ->
     halt(0).
 
 ended(N) -> receive {'DOWN', _, process, _, _} -> ended(N + 1) after 0 -> N end.
+
+%% Milliseconds until one ends, at most. An answer takes half of it at most.
+most() -> 1000 * list_to_integer(os:getenv("SECONDS_MOST", "60")).
 
 limit() -> try erlang:system_info(memory_limit) catch error:badarg -> unknown end.
 
@@ -32,7 +34,7 @@ serve(State) ->
 
 ask(Server) ->
     Server ! {ask, self(), N = rand:uniform(100000)},
-    receive {answer, N} -> timer:sleep(5) after 30000 -> exit(no_answer) end.
+    receive {answer, N} -> timer:sleep(5) after most() div 2 -> exit(no_answer) end.
 
 grow("heap") -> heap([]);
 grow("many") -> many([]);
