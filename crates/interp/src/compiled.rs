@@ -191,10 +191,10 @@ mod helper {
             false => Term::NON_VALUE,
         }
     }
-    /// As the instruction does it.
+    /// Where `apply` leads to.
     ///
     /// # Safety
-    /// `place` has room for the words of a fun, the free variables stand behind its head; `entry` is a fun entry.
+    /// As the module says; the X registers behind `arity` arguments hold terms.
     pub(super) unsafe extern "C" fn callee(cx: *mut Cx, arity: u64) -> *const u64 {
         let n = arity as usize;
         let (m, f) = ((&(*cx).x)[n], (&(*cx).x)[n + 1]);
@@ -204,6 +204,10 @@ mod helper {
             false => std::ptr::null(),
         }
     }
+    /// As the instruction does it.
+    ///
+    /// # Safety
+    /// `place` has room for the words of a fun, the free variables stand behind its head; `entry` is a fun entry.
     pub(super) unsafe extern "C" fn make_fun(cx: *mut Cx, place: u64, entry: u64) {
         let (p, entry) = (place as *mut Term, entry as *const fun::FunEntry);
         let free = (*p.add(FUN_BITS)).raw() as u8;
