@@ -1120,7 +1120,11 @@ fn process_flag_3(cx: &mut Cx, [pid, flag, value]: [Term; 3]) -> BifResult {
         return Ok(am::BADARG);
     }
     if pid == cx.self_pid() {
-        return process_flag_2(cx, [flag, value]).or(Ok(am::BADARG));
+        return match process_flag_2(cx, [flag, value]) {
+            Ok(old) => Ok(old),
+            Err(Fail::Yield) => Err(Fail::Yield),
+            Err(_) => Ok(am::BADARG),
+        };
     }
     let Some(n) = value.as_small().filter(|n| (0..=10_000).contains(n)) else {
         return Ok(am::BADARG);

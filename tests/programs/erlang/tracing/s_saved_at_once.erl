@@ -5,6 +5,14 @@ main() ->
     %% Often enough that all of this has machine code.
     [run(N, false) || N <- lists:seq(1, 3000)],
     io:format("~p~n", [[run(N, true) || N <- [1, 2]]]),
+    %% By the pid of its own as well.
+    Own = [begin
+        Old = erlang:process_flag(self(), save_calls, 30 + N), ?MODULE:d(), ?MODULE:a(N),
+        {last_calls, Saved} = process_info(self(), last_calls),
+        {Old, [F || {?MODULE, F, _} <- Saved, F =/= d], catch element(1, erlang:process_flag(self(), save_calls, -N))}
+    end || N <- [1, 2]],
+    io:format("~p~n", [Own]),
+    io:format("~p~n", [erlang:process_flag(self(), save_calls, 0)]),
     P = spawn(fun() -> serve(0) end),
     [begin P ! {self(), N}, receive {P, _} -> ok end end || N <- lists:seq(1, 3000)],
     io:format("~p~n", [erlang:process_flag(P, save_calls, 20)]),
