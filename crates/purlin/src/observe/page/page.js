@@ -10,12 +10,12 @@ const VIEWS = [
 
 const $ = (id) => document.getElementById(id);
 
-// An element. Attributes that are functions are listeners; children that are null are left out.
-// A name in code, which a line may end in behind what separates its parts, and nowhere else.
+// A name in code, which a line may end in behind what separates its parts, and nowhere else. An arity stays with its name.
 function parts(text) {
-  const all = text.split(/(?<=[:./,_])(?=\w)/);
+  const all = text.split(/(?<=[:.,_])(?=\w)|(?<=\/)(?=[A-Za-z_])/);
   return all.flatMap((part, i) => i ? [document.createElement("wbr"), part] : [part]);
 }
+// An element. Attributes that are functions are listeners; children that are null are left out.
 function h(name, attributes, ...children) {
   const e = document.createElement(name);
   for (const [k, v] of Object.entries(attributes || {})) {
