@@ -41,11 +41,12 @@ program=$(realpath "${PURLIN:-target/$machine/release/purlin}")
 [ "${1:-}" = -- ] || test=${PROGRAMS_TEST:-$(cargo test --release -p purlin --test programs --no-run --message-format=json-render-diagnostics |
   sed -n 's/.*"executable":"\([^"]*\/programs-[0-9a-f]*\)".*/\1/p' | tail -1)}
 
-# What starts it: the emulator finds libraries in the root, and Purlin its OTP, whatever a program does to its environment.
+# What starts it: the emulator finds libraries in the root, and Purlin its OTP, whatever a program does to its environment. For each
+# page of addresses that are reserved the emulator takes memory, tens of GiB for a fence of the usual size.
 mkdir -p target/aarch64
 cat >target/aarch64/purlin <<WRAPPER
 #!/bin/sh
-export QEMU_LD_PREFIX='$root' PURLIN_OTP_ROOT='$root/usr/lib/erlang'
+export QEMU_LD_PREFIX='$root' PURLIN_OTP_ROOT='$root/usr/lib/erlang' PURLIN_FENCE_BITS=38
 exec '$program' "\$@"
 WRAPPER
 chmod 755 target/aarch64/purlin

@@ -137,6 +137,9 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 /// Pages freed of each slab: 16 bits each.
 static SLABS: AtomicUsize = AtomicUsize::new(0);
 const SLAB_PAGES: usize = 512;
+/// Of addresses behind the fence: two to the power of so many.
+const LEAST_BITS: u32 = 38;
+const MOST_BITS: u32 = 46;
 /// Free slabs of which it is still known what they were.
 const REMEMBERED_SLABS: usize = 1 << 14;
 /// Blocks in use, and how many there may be.
@@ -174,8 +177,10 @@ pub fn init() {
             return;
         }
         let page = sys::page_bytes();
-        // As much as the system gives.
-        let some = (38..=46)
+        // As much as the system gives, or as is let: an emulator of processors may keep an account of all addresses.
+        let most = std::env::var("PURLIN_FENCE_BITS").ok();
+        let most = most.and_then(|bits| bits.parse().ok()).unwrap_or(MOST_BITS);
+        let some = (LEAST_BITS..=most.clamp(LEAST_BITS, MOST_BITS))
             .rev()
             .map(|bits| 1usize << bits)
             .find_map(|bytes| {
