@@ -24,6 +24,8 @@ pub trait Compiled: Sync {
     /// A process is about to run: the table of return points, and after how many reductions it is interrupted for a moment, if not
     /// by the rule.
     fn begins(&self) -> (*const u64, Option<i64>);
+    /// Reductions that a scheduler takes before it has anything compiled, but for modules that are as they are loaded.
+    fn starts(&self) -> u64;
     /// The function that was found running at `pc` is worth machine code, and so is that which it returns to at `caller`: whether one of
     /// them, or of what they call, got some.
     fn wanted(&self, pc: *const u64, caller: *const u64) -> bool;
@@ -112,6 +114,7 @@ pub(crate) fn begins(cx: &mut Cx) {
     let (by, turn) = uneven(cx);
     let soon = match piece {
         Some(n) => n,
+        None if cx.sampled < c.starts() => return,
         None if cx.sampled < NEW => SOON - by,
         None if turn % (2 * LATER) == 0 => cx.reds - by,
         None if turn % LATER == 0 => anywhere(turn),
@@ -198,7 +201,7 @@ pub(crate) fn sample(cx: &mut Cx, used: u64) {
     cx.sampled = cx.sampled.wrapping_add(used);
     // One that gives way early is looked at as often as its time says.
     cx.until_sample -= used as i64;
-    if cx.until_sample <= 0 {
+    if cx.until_sample <= 0 && compiled().is_some_and(|c| cx.sampled >= c.starts()) {
         cx.until_sample = match cx.in_vain {
             _ if cx.sampled < NEW => SOON,
             0..SAMPLES_IN_VAIN => SAMPLED,

@@ -39,6 +39,9 @@ use std::time::Instant;
 const LIMIT: usize = 32 << 20;
 /// Functions that are compiled with one that calls them, each time that it is found running.
 const CALLEES: usize = 16;
+/// Reductions that a scheduler takes before it has anything compiled: most of what runs at a start is not met again, and a short
+/// program is over before what was made for it pays.
+const STARTS: u64 = 300_000;
 
 /// The machine code of a function.
 struct Object {
@@ -503,6 +506,12 @@ impl Compiled for Owner {
             false => None,
         };
         (returns::now(), piece)
+    }
+    fn starts(&self) -> u64 {
+        match self.chaos || self.always {
+            true => 0,
+            false => STARTS,
+        }
     }
     fn wanted(&self, pc: *const u64, caller: *const u64) -> bool {
         // SAFETY: the process was about to run the instruction at `pc`.
