@@ -114,7 +114,7 @@ pub(crate) fn begins(cx: &mut Cx) {
     let (by, turn) = uneven(cx);
     let soon = match piece {
         Some(n) => n,
-        None if cx.sampled < c.starts() => return,
+        None if cx.sampled < NEW && cx.sampled < c.starts() => return,
         None if cx.sampled < NEW => SOON - by,
         None if turn % (2 * LATER) == 0 => cx.reds - by,
         None if turn % LATER == 0 => anywhere(turn),

@@ -393,7 +393,8 @@ fn begins(op: u8) -> bool {
     )
 }
 
-fn is_put(op: u8) -> bool {
+/// Whether an instruction of OTP 24 and before writes a segment of what is being built.
+pub(super) fn is_put(op: u8) -> bool {
     matches!(
         op,
         g::BS_PUT_INTEGER

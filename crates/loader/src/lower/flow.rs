@@ -773,15 +773,7 @@ impl<const W: usize> Walk<'_, W> {
             // The bit string is taken from what was reserved.
             g::BS_CONTEXT_TO_BINARY => s.room = 0,
             g::BS_INIT2 | g::BS_INIT_BITS | g::BS_APPEND => s.building = true,
-            g::BS_PUT_INTEGER
-            | g::BS_PUT_FLOAT
-            | g::BS_PUT_BINARY
-            | g::BS_PUT_STRING
-            | g::BS_PUT_UTF8
-            | g::BS_PUT_UTF16
-            | g::BS_PUT_UTF32
-                if !s.building =>
-            {
+            op if super::bits::is_put(op) && !s.building => {
                 return bad("no bit string is being built");
             }
             g::FMOVE if matches!(a[0], Operand::Fr(_)) && a[1].is_reg() => Self::take(s, 2)?,

@@ -9,8 +9,7 @@ main() ->
         {fun lists:reverse/1, ["abc", []]}, {fun erlang:length/1, ["abc", []]}]]]),
     io:format("~p~n", [[two(F, L) || {F, L} <- [
         {fun erlang:'>='/2, [1, 2, 2.0, a]}, {fun erlang:'+'/2, [1, 1 bsl 59, -3]},
-        {fun lists:member/2, [a]}, {fun erlang:max/2, [1, 2, 3]}, {fun erlang:'++'/2, ["ab", []]}] , F =/= none,
-        L =/= [a] orelse true] ]),
+        {fun lists:member/2, [a]}, {fun erlang:max/2, [1, 2, 3]}, {fun erlang:'++'/2, ["ab", []]}]]]),
     io:format("~p~n", [long(3000, fun erlang:'+'/2, 0)]),
     io:format("~p~n", [long(3000, fun erlang:'*'/2, 1)]),
     io:format("~p~n", [sort(lists:seq(1, 500), fun erlang:'>='/2) =:= lists:seq(500, 1, -1)]),
@@ -31,10 +30,7 @@ main() ->
     %% Calls of a native are seen from the place that was compiled, too.
     [hot(fun erlang:abs/1, -N) || N <- lists:seq(1, 500)],
     S = self(),
-    erlang:trace(S, true, [call]),
     erlang:trace_pattern({erlang, abs, 1}, true, [global]),
-    T = spawn(fun() -> collect(S, []) end),
-    erlang:trace(S, false, [call]),
     P = spawn(fun() -> receive go -> S ! {self(), [hot(fun erlang:abs/1, -N) || N <- [1, 2, 3]]} end end),
     erlang:trace(P, true, [call]),
     P ! go,
@@ -44,10 +40,8 @@ main() ->
     io:format("~p~n", [traces(P, [])]),
     erlang:trace_pattern({erlang, abs, 1}, false, [global]),
     io:format("~p~n", [hot(fun erlang:abs/1, -9)]),
-    exit(T, kill),
     io:format("~p~n", [counted()]).
 
-collect(_, _) -> receive stop -> ok end.
 traces(P, L) -> receive {trace, P, call, C} -> traces(P, [C | L]) after 0 -> lists:reverse(L) end.
 hot(F, X) -> {F(X), X}.
 each(F, [H | T]) -> [F(H) | each(F, T)];
