@@ -159,22 +159,46 @@ unsafe fn write_segments(
         }
         let v = source(cx, e, *s.add(3));
         let size = source(cx, e, *s.add(4));
+        let flags = *s.add(2) as u32 as u64;
         match kind {
             seg::INTEGER => {
-                // Big-endian, with or without a sign.
-                let plain = *s.add(2) as u32 as u64 & !SIGNED == 0;
-                // A negative size is a large one without a sign.
+                // A sign makes no difference, and a negative size is a large one without a sign.
                 let count = size.small_value() as u64;
-                if !(plain && v.is_small() && size.is_small() && count <= 64 && unit <= 64) {
+                if !(v.is_small() && size.is_small() && count <= 64 && unit <= 64) {
                     return NONE;
                 }
                 let bits = count * unit;
                 if bits & 7 != 0 || bits.wrapping_sub(8) > 56 || (bits >> 3) as usize > left {
                     return NONE;
                 }
-                let v = (v.small_value() as u64) << (64 - bits);
+                let v = v.small_value() as u64;
+                let bytes = match little(flags) {
+                    true => v.to_le_bytes(),
+                    false => (v << (64 - bits)).to_be_bytes(),
+                };
                 // Eight bytes are written in any case; what is too much lies within the slack, and the next segment overwrites it.
-                (to as *mut [u8; 8]).write(v.to_be_bytes());
+                (to as *mut [u8; 8]).write(bytes);
+                to = to.add((bits >> 3) as usize);
+            }
+            seg::FLOAT => {
+                // Of other numbers and of halves the general case knows.
+                let (Some(f), Some(bits)) = (v.as_float(), size.as_small()) else {
+                    return NONE;
+                };
+                let bits = (bits as u64).wrapping_mul(unit);
+                let v = match bits {
+                    64 => f.to_bits(),
+                    32 => u64::from((f as f32).to_bits()),
+                    _ => return NONE,
+                };
+                if left < 8 {
+                    return NONE;
+                }
+                let bytes = match little(flags) {
+                    true => v.to_le_bytes(),
+                    false => (v << (64 - bits)).to_be_bytes(),
+                };
+                (to as *mut [u8; 8]).write(bytes);
                 to = to.add((bits >> 3) as usize);
             }
             seg::BINARY => {

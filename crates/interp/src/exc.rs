@@ -263,7 +263,7 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
         }
         list => list,
     };
-    let mut entries = Vec::new();
+    let mut entries: SmallVec<[Term; 16]> = SmallVec::new();
     let depth = depth();
     if kind == 2
         && let Some(&[m, f, a]) = parts[2].as_tuple()
@@ -283,33 +283,34 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
     // A return address belongs to the call before it.
     let places = pcs.iter().enumerate();
     let places = places.map(|(i, &pc)| (if i == 0 { pc } else { pc - 8 }) as *const u64);
-    let places = code::find_each(places);
     // Calls that follow one another mostly are of one file.
-    let mut last_file: Option<(&str, Term)> = None;
-    for (i, (&pc, place)) in pcs.iter().zip(&places).enumerate() {
+    let mut last_name: SmallVec<[u8; 64]> = SmallVec::new();
+    let mut last_file = NIL;
+    let mut i = 0;
+    code::find_each(places, |place| {
+        let (pc, is_first) = (pcs[i], i == 0);
+        i += 1;
         if entries.len() >= depth {
-            break;
+            return;
         }
-        let first = (i == 0 && (kind == 1 || kind == 5)).then(|| parts[2].as_tuple());
+        let first = (is_first && (kind == 1 || kind == 5)).then(|| parts[2].as_tuple());
         let first = first.flatten();
         let extra = match (entries.is_empty(), kind) {
             (true, 0 | 4) => info,
             _ => NIL,
         };
-        let line = place.as_ref().and_then(|p| p.line());
+        let line = place.and_then(|p| p.line());
         let location = match line.filter(|_| first.is_none() || kind == 1) {
             None => extra,
             Some((file, line)) => {
-                let f = match last_file {
-                    Some((name, f)) if std::ptr::eq(name, file) => f,
-                    _ => {
-                        let s = cx.string(file);
-                        cx.tuple(&[am::FILE, s])
-                    }
-                };
-                last_file = Some((file, f));
+                if last_file == NIL || last_name[..] != *file.as_bytes() {
+                    last_name.clear();
+                    last_name.extend_from_slice(file.as_bytes());
+                    let s = cx.string(file);
+                    last_file = cx.tuple(&[am::FILE, s]);
+                }
                 let l = cx.tuple(&[am::LINE, Term::small(i64::from(line))]);
-                cx.list_tail(&[f, l], extra)
+                cx.list_tail(&[last_file, l], extra)
             }
         };
         let e = match (first, place) {
@@ -323,11 +324,11 @@ pub(crate) fn build_trace(cx: &mut Cx, trace: Term) -> Term {
             }
             _ => match apply(pc) {
                 Some(arity) => cx.tuple(&[am::ERLANG, am::APPLY, Term::small(arity), extra]),
-                None => continue,
+                None => return,
             },
         };
         entries.push(e);
-    }
+    });
     if entries.is_empty() && depth == 1 && !cx.proc.is_null() {
         // Not even the place of the failure: what the process began with is told for it.
         // SAFETY: exports are never freed.

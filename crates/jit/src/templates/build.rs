@@ -2,12 +2,12 @@
 //! binary that may be appended to in place. Nothing is made before the last one is written; whatever is not simple is a step.
 
 use super::*;
-use purlin_isa::bits::flags::SIGNED;
+use purlin_isa::bits::flags::{LITTLE, NATIVE};
 use purlin_isa::bits::seg;
 use purlin_term::am;
 use purlin_term::bin::RcBin;
 use purlin_term::layout::{
-    BIN_SIZE, HEAP_BIN_HEAD_WORDS, HEAP_BIN_LIMIT, PB_ACTIVE_WRITER, PB_IS_WRITABLE,
+    BIN_SIZE, FLOAT_BITS, HEAP_BIN_HEAD_WORDS, HEAP_BIN_LIMIT, PB_ACTIVE_WRITER, PB_IS_WRITABLE,
     REFC_BIN_BLOCK, REFC_BIN_FLAGS, SUB_BIN_BITS, SUB_BIN_OFFSET, SUB_BIN_ORIGINAL, SUB_BIN_WORDS,
     SUB_WRITABLE, heap_bin_limit,
 };
@@ -34,6 +34,10 @@ const MOST_OF_STRING: u64 = 16;
 enum Segment {
     /// Integers, each with its bits, which are whole bytes together: 64 bits at most.
     Integers(Vec<(u64, Arg)>),
+    /// An integer of whole bytes, the least significant one first; its bits.
+    Little(u64, Arg),
+    /// A float of 64 bits, and whether its least significant byte comes first.
+    Float(Arg, bool),
     /// Address and bytes.
     String(u64, u64),
     Utf8(Arg),
@@ -44,21 +48,29 @@ enum Segment {
 impl Segment {
     fn of(w: &[u64]) -> Option<Segment> {
         let (value, size) = (source(w[3]), source(w[4]));
-        let plain = w[2] as u32 as u64 & !SIGNED == 0;
+        // Machine code of those processors that there is any for has the least significant byte first itself.
+        let little = w[2] & (LITTLE | NATIVE) != 0;
+        let bits = || match size {
+            Arg::C(n) if is_small_word(n) => (n >> SMALL_SHIFT)
+                .checked_mul(w[1])
+                .filter(|b| (1..=64).contains(b)),
+            _ => None,
+        };
         match w[0] {
-            seg::INTEGER if plain => {
-                let Arg::C(n) = size else { return None };
-                let n = if is_small_word(n) {
-                    n >> SMALL_SHIFT
-                } else {
-                    return None;
-                };
-                let bits = n.checked_mul(w[1]).filter(|b| (1..=64).contains(b))?;
+            seg::INTEGER => {
+                let bits = bits()?;
                 let fits = match value {
                     Arg::C(v) => is_small_word(v),
                     _ => true,
                 };
-                fits.then(|| Segment::Integers(vec![(bits, value)]))
+                match fits {
+                    true if !little => Some(Segment::Integers(vec![(bits, value)])),
+                    true if bits % 8 == 0 => Some(Segment::Little(bits, value)),
+                    _ => None,
+                }
+            }
+            seg::FLOAT if bits() == Some(64) && !matches!(value, Arg::C(_)) => {
+                Some(Segment::Float(value, little))
             }
             seg::STRING if w[4] <= MOST_OF_STRING => Some(Segment::String(w[3], w[4])),
             seg::UTF8 if !matches!(value, Arg::C(_)) => Some(Segment::Utf8(value)),
@@ -112,6 +124,8 @@ impl Segment {
     fn most(&self) -> (i32, bool) {
         match *self {
             Segment::Integers(ref i) => (i.iter().map(|i| i.0).sum::<u64>() as i32 / 8, true),
+            Segment::Little(bits, _) => (bits as i32 / 8, true),
+            Segment::Float(..) => (8, true),
             Segment::String(_, n) => (n as i32, true),
             Segment::Utf8(_) => (4, false),
             Segment::Binary(_) => (0, false),
@@ -163,6 +177,23 @@ impl<'a, 'e> Gen<'a, 'e> {
                         self.a.store(at(R12, 0), R11);
                     }
                     self.a.alu_i(Q, Add, R12, bits as i32 / 8);
+                }
+                Segment::Little(bits, v) => {
+                    self.joined(&[(bits, v)], fail);
+                    self.a.store(at(R12, 0), R11);
+                    self.a.alu_i(Q, Add, R12, bits as i32 / 8);
+                }
+                Segment::Float(v, little) => {
+                    let r = self.get(v, R10);
+                    self.if_not_boxed(r, fail);
+                    self.cmp_subtag(r, Subtag::Float);
+                    self.a.jcc(Cond::Ne, fail);
+                    self.a.load(R11, boxed(r, FLOAT_BITS));
+                    if !little {
+                        self.a.bswap(Q, R11);
+                    }
+                    self.a.store(at(R12, 0), R11);
+                    self.a.alu_i(Q, Add, R12, 8);
                 }
                 Segment::String(from, n) => {
                     self.a.mov_i(R10, from);

@@ -18,7 +18,6 @@ use purlin_native::nif::NifSlot;
 use purlin_term::Term;
 use purlin_term::fun::{Export, FunEntry};
 use purlin_term::record::Definition;
-use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -520,36 +519,7 @@ pub struct Spot {
     pub function: Term,
     pub arity: u32,
     line: u32,
-    file: FileName,
-}
-
-/// Bytes of most names of files, at most.
-const FILE_BYTES: usize = 46;
-
-/// The name of a file: mostly in place, so that to copy it takes no count and no memory.
-#[derive(Clone)]
-enum FileName {
-    Short([u8; FILE_BYTES], u8),
-    Long(Arc<str>),
-}
-
-impl FileName {
-    fn of(name: &str) -> FileName {
-        let mut short = [0; FILE_BYTES];
-        match short.get_mut(..name.len()) {
-            Some(to) => {
-                to.copy_from_slice(name.as_bytes());
-                FileName::Short(short, name.len() as u8)
-            }
-            None => FileName::Long(name.into()),
-        }
-    }
-    fn as_str(&self) -> Option<&str> {
-        match self {
-            FileName::Short(bytes, n) => std::str::from_utf8(&bytes[..*n as usize]).ok(),
-            FileName::Long(name) => Some(name),
-        }
-    }
+    file: Box<str>,
 }
 
 impl Spot {
@@ -563,12 +533,12 @@ impl Spot {
             function: unsafe { Term::from_raw(f.name) },
             arity: f.arity,
             line: line.map_or(0, |l| l.1),
-            file: FileName::of(line.map_or("", |l| l.0)),
+            file: line.map_or("", |l| l.0).into(),
         })
     }
     /// File and line.
     pub fn line(&self) -> Option<(&str, u32)> {
-        (self.line != 0).then_some((self.file.as_str()?, self.line))
+        (self.line != 0).then_some((&*self.file, self.line))
     }
 }
 
@@ -584,24 +554,20 @@ thread_local! {
     static LAST_SPOTS: RefCell<[Found; REMEMBERED]> = const { RefCell::new([const { None }; REMEMBERED]) };
 }
 
-/// What is at each of these addresses, as [`find`] tells of one.
-pub fn find_each(pcs: impl Iterator<Item = *const u64>) -> SmallVec<[Option<Spot>; 8]> {
+/// Shows what is at each of these addresses, as [`find`] tells of one, to `each`, in order. `each` must not look for places itself.
+pub fn find_each(pcs: impl Iterator<Item = *const u64>, mut each: impl FnMut(Option<&Spot>)) {
     LAST_SPOTS.with_borrow_mut(|last| {
-        pcs.map(|pc| {
+        for pc in pcs {
             let at = pc as usize;
             let found = &mut last[(at >> 3) % REMEMBERED];
             let version = RANGES_VERSION.load(Ordering::Acquire);
-            if let Some((a, v, spot)) = found
-                && (*a, *v) == (at, version)
-            {
-                return Some(spot.clone());
+            if !matches!(found, Some((a, v, _)) if (*a, *v) == (at, version)) {
+                let r = ranges().read();
+                let version = RANGES_VERSION.load(Ordering::Acquire);
+                let spot = in_ranges(&r, pc).and_then(|m| Spot::of(m, pc));
+                *found = spot.map(|s| (at, version, s));
             }
-            let r = ranges().read();
-            let version = RANGES_VERSION.load(Ordering::Acquire);
-            let spot = Spot::of(in_ranges(&r, pc)?, pc)?;
-            *found = Some((at, version, spot.clone()));
-            Some(spot)
-        })
-        .collect()
+            each(found.as_ref().map(|f| &f.2));
+        }
     })
 }

@@ -20,6 +20,8 @@ pub(crate) unsafe fn collect(
     fullsweep: bool,
 ) -> usize {
     look(heap, roots, "before a collection", true);
+    // A full sweep that was asked for is one still if others come before it.
+    let fullsweep = fullsweep || heap.need_fullsweep;
     let mut moved = 0;
     // Collections that nobody has asked for come before the one that was: compactions, full sweeps, minor ones.
     while below(6) == 0 {
