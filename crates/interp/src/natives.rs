@@ -139,10 +139,9 @@ unsafe fn native_failed(
                 return After::Jump(exc::raise(cx, pc, fail, First::Told));
             }
             // Raising writes x1 to x3, and the trace shows the arguments.
-            let args: SmallVec<[Term; 8]> = match n {
-                1 => SmallVec::from_elem(cx.x[0], 1),
-                _ => SmallVec::from_slice(&cx.x[..n]),
-            };
+            let args: SmallVec<[Term; 8]> = (0..n)
+                .map(|i| crate::bif::arguments::<1>(&cx.x[i])[0])
+                .collect();
             let (m, f) = other.unwrap_or((export.module, export.function));
             After::Jump(exc::raise(cx, pc, fail, First::Native(m, f, &args)))
         }

@@ -6,7 +6,7 @@
 use crate::cx::{BifResult, Context, Env, Sees};
 use crate::hashing::Hashing;
 use crate::modules::BifModule;
-use purlin_term::{Term, atom, release};
+use purlin_term::{NIL, Term, atom, release};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -139,14 +139,28 @@ macro_rules! bifs {
                     }
                     // SAFETY: by the contract of `Call`.
                     unsafe {
-                        let args = *(args as *const [purlin_term::Term; $a]);
-                        $f($crate::bif::known_as(cx), args)
+                        $f($crate::bif::known_as(cx), $crate::bif::arguments::<$a>(args))
                     }
                 }
                 shim
             },
         }),*];
     };
+}
+
+/// The arguments of a native, each read by itself. Who calls has often just written them one by one: a load of two at once, as a copy
+/// of the array would be, waits until both stores have left the processor's buffer, some twelve cycles.
+///
+/// # Safety
+/// There are `N` terms at `args`.
+#[inline(always)]
+pub unsafe fn arguments<const N: usize>(args: *const Term) -> [Term; N] {
+    let mut all = [NIL; N];
+    for (i, a) in all.iter_mut().enumerate() {
+        // SAFETY: by the contract of this function. What is volatile is not joined to larger loads.
+        *a = unsafe { args.add(i).read_volatile() };
+    }
+    all
 }
 
 static SCHEDULERS: AtomicUsize = AtomicUsize::new(1);

@@ -5,6 +5,7 @@
 //! (see [`crate::heap`]). So native code may hold any number of terms while it builds others.
 
 use crate::bin::RcBin;
+use crate::bits::word_of;
 use crate::layout::*;
 use crate::magic::MagicRef;
 use crate::node::Node;
@@ -182,8 +183,13 @@ pub trait Alloc {
     fn binary(&mut self, bytes: &[u8]) -> Term {
         if bytes.len() <= heap_bin_limit() {
             let (t, p) = self.heap_bin(bytes.len());
-            // SAFETY: heap_bin made room for them.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), p, bytes.len()) };
+            // SAFETY: heap_bin made room for them, in whole words.
+            unsafe {
+                match word_of(bytes) {
+                    Some(w) => (p as *mut u64).write(w.to_le()),
+                    None => std::ptr::copy_nonoverlapping(bytes.as_ptr(), p, bytes.len()),
+                }
+            }
             t
         } else {
             // SAFETY: the new block's count is handed over.

@@ -12,6 +12,7 @@
 //! a stack of frames.
 
 use crate::atom;
+use crate::bits::same_bytes;
 use crate::hash;
 use crate::layout::{self, Bits, MAP_FLAT};
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
@@ -395,7 +396,7 @@ fn same_bits(a: &Bits, b: &Bits) -> bool {
         return false;
     }
     match (a.as_bytes(), b.as_bytes()) {
-        (Some(x), Some(y)) => x == y,
+        (Some(x), Some(y)) => same_bytes(x, y),
         _ => cmp_bits(a, b).is_eq(),
     }
 }
