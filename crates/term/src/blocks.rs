@@ -180,7 +180,7 @@ fn map(bytes: usize) -> usize {
         let Some((at, there)) = s.take(bytes, &mut gone) else {
             drop(s);
             Segments::note(&SEGMENTS.created);
-            return sys::heap_rw(bytes);
+            return fresh(bytes);
         };
         if there >= bytes + WORTH_BYTES {
             let round = s.round;
@@ -197,10 +197,29 @@ fn map(bytes: usize) -> usize {
         return at;
     }
     Segments::note(&SEGMENTS.resized);
-    sys::resize(at, there, bytes).unwrap_or_else(|| {
-        sys::release(at, there);
-        sys::heap_rw(bytes)
-    })
+    match sys::resize(at, there, bytes) {
+        Some(at) => {
+            prepare(at, bytes);
+            at
+        }
+        None => {
+            sys::release(at, there);
+            fresh(bytes)
+        }
+    }
+}
+
+fn fresh(bytes: usize) -> usize {
+    let at = sys::heap_rw(bytes);
+    prepare(at, bytes);
+    at
+}
+
+/// Has the pages of a mapping be large ones, where it has room for any. What is touched of one takes all of it: not in a crowd.
+fn prepare(at: usize, bytes: usize) {
+    if bytes >= sys::LARGE_PAGE && !is_crowded() {
+        sys::in_large_pages(at, bytes);
+    }
 }
 
 fn unmap(at: usize, bytes: usize) {
@@ -451,6 +470,7 @@ pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option
         note(p, words);
         return None;
     };
+    prepare(q, bytes);
     counts::add(|c| &c.heap_bytes, (to - words) * 8);
     MAPPED_BYTES.fetch_add((to - words) * 8, Ordering::Relaxed);
     note(q as *mut Term, to);
@@ -473,6 +493,7 @@ pub(crate) unsafe fn extend_block(p: *mut Term, words: usize, to: usize) -> bool
     if from != bytes && !sys::extend(p as usize, from, bytes) {
         return false;
     }
+    prepare(p as usize, bytes);
     counts::add(|c| &c.heap_bytes, (to - words) * 8);
     MAPPED_BYTES.fetch_add((to - words) * 8, Ordering::Relaxed);
     note(p, to);

@@ -135,7 +135,24 @@ pub(crate) fn heap_rw(bytes: usize) -> usize {
 const ROOM_ABOVE_BYTES: usize = 1 << 20;
 /// Mappings of more bytes get addresses where the system puts no others.
 const APART_ABOVE_BYTES: usize = 32 << 20;
-/// Reserves addresses behind which twice as many are free.
+/// What the system takes for a large page, where a page has 4 KiB.
+pub(crate) const LARGE_PAGE: usize = 2 << 20;
+/// Asks for large pages behind the part of a mapping that consists of such: a fault for each in the place of 512, and of the processor's
+/// table of pages one entry in the place of as many. Where the system has none to give, or is not to give any, small ones come.
+pub(crate) fn in_large_pages(addr: usize, bytes: usize) {
+    let (from, to) = (
+        addr.next_multiple_of(LARGE_PAGE),
+        (addr + bytes) / LARGE_PAGE * LARGE_PAGE,
+    );
+    #[cfg(target_os = "linux")]
+    if from < to {
+        // SAFETY: inside a mapping of the caller's; what is there already stays as it is.
+        unsafe { libc::madvise(from as *mut _, to - from, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (from, to);
+}
+/// Reserves addresses behind which twice as many are free; those of a mapping that has room for a large page begin with one.
 fn map_with_room(bytes: usize) -> Option<usize> {
     let all = bytes.checked_mul(3)?;
     let apart = match bytes >= APART_ABOVE_BYTES {
@@ -144,6 +161,17 @@ fn map_with_room(bytes: usize) -> Option<usize> {
     };
     let at = match apart {
         Some(at) => at,
+        None if bytes >= LARGE_PAGE => {
+            let from = map(all.checked_add(LARGE_PAGE)?, libc::PROT_NONE)?;
+            let at = from.next_multiple_of(LARGE_PAGE);
+            if from < at {
+                release(from, at - from);
+            }
+            if at + all < from + all + LARGE_PAGE {
+                release(at + all, from + LARGE_PAGE - at);
+            }
+            at
+        }
         None => map(all, libc::PROT_NONE)?,
     };
     release(at + bytes, 2 * bytes);
@@ -159,8 +187,6 @@ fn map_apart(bytes: usize) -> Option<usize> {
         use std::sync::atomic::{AtomicUsize, Ordering};
         static TOP: OnceLock<Option<usize>> = OnceLock::new();
         static LOWEST: AtomicUsize = AtomicUsize::new(0);
-        // What the system takes for a large page.
-        const ALIGNED: usize = 2 << 20;
         let top = (*TOP.get_or_init(|| {
             let at = map(page_bytes(), libc::PROT_NONE)?;
             release(at, page_bytes());
@@ -171,7 +197,7 @@ fn map_apart(bytes: usize) -> Option<usize> {
                 0 => top,
                 at => at,
             };
-            let at = from.checked_sub(bytes)? & !(ALIGNED - 1);
+            let at = from.checked_sub(bytes)? / LARGE_PAGE * LARGE_PAGE;
             (at > top.saturating_sub(APART_BYTES)).then_some(at)
         };
         let lower = |lowest| place(lowest).or_else(|| place(0));
