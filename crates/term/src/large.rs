@@ -108,16 +108,9 @@ pub(crate) fn allocate(l: Layout) -> *mut u8 {
 /// where a block grows.)
 #[inline]
 pub(crate) fn in_large_pages(p: *mut u8, bytes: usize) {
-    #[cfg(target_os = "linux")]
     if bytes >= LARGE_PAGES && !p.is_null() && !is_crowded() {
-        let page = crate::sys::page_bytes();
-        let from = (p as usize).next_multiple_of(page);
-        let to = (p as usize + bytes) / page * page;
-        // SAFETY: pages within a block of that size. It says how memory comes to be there, and nothing of what is in it.
-        unsafe { libc::madvise(from as *mut _, to - from, libc::MADV_HUGEPAGE) };
+        crate::sys::in_large_pages(p as usize, bytes);
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (p, bytes);
 }
 
 /// Frees a block.

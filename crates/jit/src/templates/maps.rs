@@ -197,40 +197,61 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.alu(Q, Cmp, R10, E);
         self.a.jcc(Cond::A, other);
         let done = self.a.label();
-        let mut copied = false;
-        for pair in list.chunks(2) {
-            if copied {
-                self.a.load(R11, boxed(R12, FLATMAP_KEYS));
-            }
-            self.find_key(pair[0], other);
-            let v = source(pair[1]);
-            if list.len() == 2 {
-                // The map itself, if nothing changes.
-                let r = self.get(v, R10);
-                let old = indexed(R12, RCX, 8, VALUES_BEFORE);
-                let new = self.a.label();
-                self.a.alu_m(Q, Cmp, r, old);
-                self.a.jcc(Cond::Ne, new);
-                self.put(a[2], R12);
-                self.a.jmp(done);
-                self.a.bind(new);
-            }
-            if !copied {
-                // Word by word from the last one on; R11 is free now.
-                copied = true;
-                self.a.push(RCX);
-                self.a.load(RCX, boxed(R12, MAP_SIZE));
-                self.a.alu_i(Q, Add, RCX, FLATMAP_HEAD_WORDS as i32 - 1);
-                let more = self.a.here_label();
-                self.a.load(R11, indexed(R12, RCX, 8, -(TAG_BOXED as i32)));
-                self.a.store(indexed(HP, RCX, 8, 0), R11);
-                self.a.dec(RCX);
-                self.a.jcc(Cond::Ns, more);
-                self.a.pop(RCX);
-            }
+        let copy = self.a.label();
+        let mut pairs = list.chunks_exact(2).map(|p| (p[0], source(p[1])));
+        let Some(first) = pairs.next() else {
+            return self.step(i);
+        };
+        // The map itself, if nothing changes. Whether anything does is asked of the first value alone as a rule: if that stays, of the
+        // others, elsewhere.
+        self.find_key(first.0, other);
+        let same = self.a.label();
+        let changes = |g: &mut Self, v: Arg| {
+            let r = g.get(v, R10);
+            g.a.alu_m(Q, Cmp, r, indexed(R12, RCX, 8, VALUES_BEFORE));
+        };
+        changes(self, first.1);
+        self.a.jcc(Cond::E, same);
+        self.a.bind(copy);
+        // Word by word from the last one on; R11 is free now.
+        self.a.push(RCX);
+        self.a.load(RCX, boxed(R12, MAP_SIZE));
+        self.a.alu_i(Q, Add, RCX, FLATMAP_HEAD_WORDS as i32 - 1);
+        let more = self.a.here_label();
+        self.a.load(R11, indexed(R12, RCX, 8, -(TAG_BOXED as i32)));
+        self.a.store(indexed(HP, RCX, 8, 0), R11);
+        self.a.dec(RCX);
+        self.a.jcc(Cond::Ns, more);
+        self.a.pop(RCX);
+        let r = self.get(first.1, R10);
+        self.a.store(indexed(HP, RCX, 8, HEAD - 8), r);
+        let others: Vec<(u64, Arg)> = pairs.collect();
+        for &(key, v) in &others {
+            self.a.load(R11, boxed(R12, FLATMAP_KEYS));
+            self.find_key(key, other);
             let r = self.get(v, R10);
             self.a.store(indexed(HP, RCX, 8, HEAD - 8), r);
         }
+        let (dst, whole) = (a[2], self.whole);
+        self.later(move |g| {
+            g.whole = whole;
+            g.a.bind(same);
+            let again = g.a.label();
+            for &(key, v) in &others {
+                g.a.load(R11, boxed(R12, FLATMAP_KEYS));
+                g.find_key(key, other);
+                changes(g, v);
+                g.a.jcc(Cond::Ne, again);
+            }
+            g.put(dst, R12);
+            g.a.jmp(done);
+            if !others.is_empty() {
+                g.a.bind(again);
+                g.a.load(R11, boxed(R12, FLATMAP_KEYS));
+                g.find_key(first.0, other);
+                g.a.jmp(copy);
+            }
+        });
         self.a.load(RCX, boxed(R12, MAP_SIZE));
         let d = self.dst(a[2], R11);
         self.a.lea(d, at(HP, TAG_BOXED as i32));
