@@ -160,15 +160,18 @@ impl IoWalk {
                     at = h;
                     continue;
                 }
-                if let Some(n) = h.as_small() {
-                    let byte = u8::try_from(n).map_err(|_| BadIoList)?;
-                    if f(Plain::Byte(byte)) {
+                // Binaries first: most elements are some.
+                if !h.is_boxed() {
+                    if let Some(n) = h.as_small() {
+                        let byte = u8::try_from(n).map_err(|_| BadIoList)?;
+                        if f(Plain::Byte(byte)) {
+                            continue;
+                        }
+                        break Stop::Told;
+                    }
+                    if h.is_nil() {
                         continue;
                     }
-                    break Stop::Told;
-                }
-                if h.is_nil() {
-                    continue;
                 }
                 h
             } else if at.is_nil() {
@@ -260,28 +263,43 @@ impl IoWalk {
 /// Bits in an I/O list (whole bytes unless `walk` allows otherwise), and its elements; None if these are more than `most`.
 /// A list that names one large binary many times has more bits than a machine word counts.
 pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(u128, usize)>, BadIoList> {
-    let (mut bytes, mut bits, mut pieces) = (0u128, 0u128, 0usize);
-    while pieces <= most {
+    // How often the bytes have filled a word, and how many more elements may come.
+    let (mut bytes, mut words, mut left) = (0u64, 0u64, most);
+    let mut bits = 0u128;
+    loop {
         let stop = walk.each_as(Term::whole_bytes, |p| {
-            bytes += match p {
+            let n = match p {
                 Plain::Byte(_) => 1,
-                Plain::Binary(_, n) => n as u128,
+                Plain::Binary(_, n) => n as u64,
             };
-            pieces += 1;
-            pieces <= most
+            let (sum, over) = bytes.overflowing_add(n);
+            bytes = sum;
+            if over {
+                words += 1;
+            }
+            match left.checked_sub(1) {
+                Some(n) => left = n,
+                None => return false,
+            }
+            true
         })?;
         match stop {
-            Stop::Told => {}
-            Stop::End => return Ok(Some((bits + bytes * 8, pieces))),
+            Stop::Told => return Ok(None),
+            Stop::End => {
+                let bytes = u128::from(words) << 64 | u128::from(bytes);
+                return Ok(Some((bits + bytes * 8, most - left)));
+            }
             Stop::At(t) => {
                 if let Piece::Bits(_, b) = walk.piece(t)? {
                     bits += b.bit_len as u128;
                 }
-                pieces += 1;
+                match left.checked_sub(1) {
+                    Some(n) => left = n,
+                    None => return Ok(None),
+                }
             }
         }
     }
-    Ok(None)
 }
 
 /// Bits in an I/O list, as for [`measure`].
