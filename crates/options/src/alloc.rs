@@ -1,6 +1,6 @@
 //! Allocator settings (`+M…`), checked against the switches and ranges of erts_alloc(3).
 //!
-//! Purlin's memory is laid out its own way, so a setting is accepted, kept for reports, and has no
+//! Purlin's memory is laid out its own way: but for those of the C library (`MYtt`, `MYtp`) a setting is accepted and has no
 //! further effect.
 
 use super::values::{c_long, starts_long};

@@ -121,7 +121,7 @@ pub struct EmulatorFlags {
     pub compat_release: u32,
     /// `+n`: how signals to ports are delivered.
     pub port_signals: PortSignals,
-    /// `+M…`: allocator settings as given, in order, checked; reported, without further effect.
+    /// `+M…`: allocator settings as given, in order, checked. Those of the C library (`MYtt`, `MYtp`) are told to it; others have no effect.
     pub allocator: Vec<alloc::AllocSetting>,
     /// `+Mlimit`.
     pub memory_limit: memory::MemoryLimit,

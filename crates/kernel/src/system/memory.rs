@@ -164,6 +164,7 @@ fn sixteenths(left: isize, reserve: usize) -> i64 {
 
 /// Begins: who asks for more than is left has it measured.
 pub fn begin() {
+    set_arena();
     pressure::measured_by(measure);
     measure();
 }
@@ -416,6 +417,40 @@ pub(crate) fn give_back_at_once() {
     free_to_system(s.short);
 }
 
+/// Bytes at the end of an arena from which on the C library gives them back, and bytes that it takes beyond what is asked for, as it was
+/// told last. At first these are its own.
+static ARENA: [AtomicUsize; 2] = [AtomicUsize::new(128 << 10), AtomicUsize::new(0)];
+
+/// What `+MYtt` and `+MYtp` say, or what the C library does without: bytes. See [`ARENA`].
+pub fn arena() -> [usize; 2] {
+    ARENA.each_ref().map(|n| n.load(Ordering::Relaxed))
+}
+
+/// Bytes that a setting of the command line gives, as it was said last.
+fn given(setting: &str) -> Option<usize> {
+    let all = &crate::options::current().flags.allocator;
+    let kilobytes = all.iter().rev().find(|s| s.name == setting)?.value.parse();
+    kilobytes.ok().map(|n: usize| n << 10)
+}
+
+/// Tells the C library what the command line says of its arenas.
+fn set_arena() {
+    let (trim, pad) = (given("MYtt"), given("MYtp"));
+    for (to, n) in ARENA.iter().zip([trim, pad]) {
+        n.into_iter().for_each(|n| to.store(n, Ordering::Relaxed));
+    }
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: may be called at any time. The numbers fit: the flags were checked.
+    unsafe {
+        if let Some(n) = trim {
+            libc::mallopt(libc::M_TRIM_THRESHOLD, n as libc::c_int);
+        }
+        if let Some(n) = pad {
+            libc::mallopt(libc::M_TOP_PAD, n as libc::c_int);
+        }
+    }
+}
+
 /// Tells the C library which blocks to give back, where memory is short and where it isn't.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn free_to_system(short: bool) {
@@ -430,7 +465,12 @@ fn free_to_system(short: bool) {
             libc::mallopt(libc::M_MMAP_MAX, 20_000);
         }
         libc::mallopt(libc::M_MMAP_THRESHOLD, threshold);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, threshold);
+        let trim = match given("MYtt").filter(|_| !short) {
+            Some(n) => n as libc::c_int,
+            None => threshold,
+        };
+        libc::mallopt(libc::M_TRIM_THRESHOLD, trim);
+        ARENA[0].store(trim as usize, Ordering::Relaxed);
     }
 }
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]

@@ -410,9 +410,7 @@ pub fn request(cx: &mut Cx, t: &[Term]) -> BifResult {
                     a.tuple(&[atom::intern("sys_alloc"), Term::small(0), NIL])
                 }
                 Wanted::System => {
-                    let m = a.tuple(&[atom::intern("m"), atom::intern("libc")]);
-                    let e = a.tuple(&[atom::intern("e"), am::TRUE]);
-                    let l = a.list(&[e, m]);
+                    let l = of_library(a);
                     let o = a.tuple(&[options(), l]);
                     let l = a.list(&[o]);
                     a.tuple(&[atom::intern("sys_alloc"), Term::small(0), l])
@@ -432,6 +430,16 @@ pub fn names(cx: &mut Cx) -> Term {
     cx.list(&v)
 }
 
+/// Settings of the C library: whether it is in use, its name, and of its arenas what `+MYtt` and `+MYtp` may set.
+fn of_library<A: Alloc + ?Sized>(a: &mut A) -> Term {
+    let [trim, pad] = purlin_kernel::system::memory::arena();
+    let e = a.tuple(&[atom::intern("e"), am::TRUE]);
+    let m = a.tuple(&[atom::intern("m"), atom::intern("libc")]);
+    let tt = a.tuple(&[atom::intern("tt"), Term::small(trim as i64)]);
+    let tp = a.tuple(&[atom::intern("tp"), Term::small(pad as i64)]);
+    a.list(&[e, m, tt, tp])
+}
+
 /// `allocator`: which library allocates, its version, and the kinds that are told apart.
 pub(crate) fn allocator(cx: &mut Cx) -> Term {
     let (library, version) = library(cx);
@@ -439,9 +447,7 @@ pub(crate) fn allocator(cx: &mut Cx) -> Term {
     kinds.extend(KINDS.iter().map(|n| atom::intern(n)));
     kinds.push(atom::intern(SEGMENTS));
     let kinds = cx.list(&kinds);
-    let e = cx.tuple(&[atom::intern("e"), am::TRUE]);
-    let m = cx.tuple(&[atom::intern("m"), atom::intern("libc")]);
-    let l = cx.list(&[e, m]);
+    let l = of_library(cx);
     let s = cx.tuple(&[atom::intern("sys_alloc"), l]);
     let settings = cx.list(&[s]);
     cx.tuple(&[library, version, kinds, settings])
