@@ -9,6 +9,9 @@ erl +hmqd off_heap -noshell -eval 'io:format("~p ~p~n", [erlang:system_info(mess
 erl +C multi_time_warp -noshell -eval 'io:format("~p~n", [erlang:system_info(time_warp_mode)]), halt().'
 erl +pc unicode -noshell -eval 'io:format("~p~n", [io:printable_range()]), halt().'
 erl +fnu -noshell -eval 'io:format("~p~n", [file:native_name_encoding()]), halt().'
+for f in "+MYtt 256" "+MYtp 7" "+MYtt 1 +MYtt 512"; do
+    erl $f -noshell -eval 'io:format("~p~n~p~n", [erlang:system_info({allocator, sys_alloc}), lists:keyfind(sys_alloc, 1, element(4, erlang:system_info(allocator)))]), halt().'
+done
 erl -noshell +nonsense 2>&1 | head -1
 ERL_FLAGS="+S 1" erl -noshell -eval 'io:format("~p~n", [erlang:system_info(schedulers)]), halt().'
 ERL_AFLAGS="-kernel k 1" ERL_ZFLAGS="-kernel k2 2" erl -noshell -eval 'io:format("~p ~p~n", [application:get_env(kernel, k), application:get_env(kernel, k2)]), halt().'
