@@ -515,6 +515,19 @@ impl Asm {
         self.b(0xF3);
         self.rr(Q, &[0x0F, 0xB8], dst.0, src.0);
     }
+    /// The carry is the bit of `src` whose number the lower bits of `n` tell.
+    pub fn bt(&mut self, w: Width, src: Reg, n: Reg) {
+        self.rr(w, &[0x0F, 0xA3], n.0, src.0);
+    }
+    /// `dst` = `src` without its bits from number `n` on, of which the low byte counts. Of BMI2.
+    pub fn bzhi(&mut self, dst: Reg, src: Reg, n: Reg) {
+        let lacks = |r: Reg| r.0 >> 3 & 1 ^ 1;
+        self.b(0xC4);
+        self.b(lacks(dst) << 7 | 1 << 6 | lacks(src) << 5 | 0b00010);
+        self.b(1 << 7 | (!n.0 & 15) << 3);
+        self.b(0xF5);
+        self.b(0b11 << 6 | (dst.0 & 7) << 3 | src.0 & 7);
+    }
     /// The bytes in the other order.
     pub fn bswap(&mut self, w: Width, dst: Reg) {
         self.rex(w == Q, 0, 0, dst.0, false);

@@ -32,7 +32,7 @@ pub(crate) fn look_up(a: &mut Asm, pure: Label, helper: u64) -> Label {
 
 #[cfg(target_arch = "x86_64")]
 fn counts_bits() -> bool {
-    std::is_x86_feature_detected!("popcnt")
+    std::is_x86_feature_detected!("popcnt") && std::is_x86_feature_detected!("bmi2")
 }
 #[cfg(not(target_arch = "x86_64"))]
 fn counts_bits() -> bool {
@@ -71,25 +71,24 @@ fn walk(a: &mut Asm, general: Label) {
     a.mov32(hash, hash);
     a.mov_i(RAX, 1 << (4 * MAP_LEVELS));
     a.alu(Width::Q, Alu::Or, hash, RAX);
-    // RAX: the bitmap. R11: eight bytes less than the children are behind what a boxed term points at.
+    // RAX: the bitmap. R11: eight bytes less than the children are behind what a boxed term points at. From the header of a node to that
+    // of its child there are no more than four steps that wait for one another: the bitmap, the bits below the child's, how many, the child.
     a.mov(RAX, R11);
-    a.shift_i(Width::Q, Shift::Shr, RAX, MAP_BITMAP_SHIFT as u8);
+    a.shift_i(Width::D, Shift::Shr, RAX, MAP_BITMAP_SHIFT as u8);
     a.lea(R11, at(R12, 8));
     let more = a.here_label();
-    // The child's bit becomes the sign, then those below it are all that is left.
     a.mov32(RCX, hash);
     a.alu_i(Width::D, Alu::And, RCX, 15);
-    a.alu_i(Width::D, Alu::Xor, RCX, 63);
-    a.shift_cl(Width::Q, Shift::Shl, RAX);
-    a.jcc(Cond::Ns, none);
-    a.alu(Width::Q, Alu::Add, RAX, RAX);
+    a.bt(Width::D, RAX, RCX);
+    a.jcc(Cond::Ae, none);
+    a.bzhi(RAX, RAX, RCX);
     a.popcnt(RAX, RAX);
     a.load(R11, indexed(R11, RAX, 8, 8 - TAG_BOXED as i32));
     const { assert!(TAG_LIST == 1) }
     a.test8_i(R11, TAG_LIST as u8);
     a.jcc(Cond::Ne, leaf);
-    a.load(RAX, boxed(R11, 0));
-    a.shift_i(Width::Q, Shift::Shr, RAX, MAP_BITMAP_SHIFT as u8);
+    const { assert!(MAP_BITMAP_SHIFT.is_multiple_of(8)) }
+    a.load16(RAX, at(R11, MAP_BITMAP_SHIFT as i32 / 8 - TAG_BOXED as i32));
     a.shift_i(Width::Q, Shift::Shr, hash, 4);
     a.alu_i(Width::Q, Alu::Cmp, hash, 1);
     a.jcc(Cond::Ne, more);

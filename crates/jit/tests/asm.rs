@@ -326,6 +326,17 @@ fn arithmetic() {
         for s in REGS {
             check(|a| a.imul(d, s), Mnemonic::Imul, &[R(d, 8), R(s, 8)]);
             check(|a| a.popcnt(d, s), Mnemonic::Popcnt, &[R(d, 8), R(s, 8)]);
+            for w in [D, Q] {
+                let n = if w == D { 4 } else { 8 };
+                check(|a| a.bt(w, d, s), Mnemonic::Bt, &[R(d, n), R(s, n)]);
+            }
+            for n in REGS {
+                check(
+                    |a| a.bzhi(d, s, n),
+                    Mnemonic::Bzhi,
+                    &[R(d, 8), R(s, 8), R(n, 8)],
+                );
+            }
             for v in NUMBERS {
                 let n = I(i64::from(v));
                 check(
