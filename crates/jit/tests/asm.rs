@@ -326,8 +326,7 @@ fn arithmetic() {
         for s in REGS {
             check(|a| a.imul(d, s), Mnemonic::Imul, &[R(d, 8), R(s, 8)]);
             check(|a| a.popcnt(d, s), Mnemonic::Popcnt, &[R(d, 8), R(s, 8)]);
-            for w in [D, Q] {
-                let n = if w == D { 4 } else { 8 };
+            for (w, n) in WIDTHS {
                 check(|a| a.bt(w, d, s), Mnemonic::Bt, &[R(d, n), R(s, n)]);
             }
             for n in REGS {
