@@ -24,6 +24,7 @@ mod parts;
 pub mod quick;
 mod ranges;
 mod registers;
+mod searches;
 pub mod stubs;
 mod trees;
 
@@ -49,6 +50,9 @@ pub struct Stubs {
     pub part: u64,
     /// See `trees.rs`.
     pub tree: u64,
+    /// See `searches.rs`.
+    pub find_key: u64,
+    pub member: u64,
     /// Where a function goes on that has returned to a frame without a machine call.
     pub base: u64,
     /// See `chaos.rs`.
@@ -76,6 +80,9 @@ pub enum Native {
     Xor,
     Min,
     Max,
+    KeyFind,
+    KeyMember,
+    Member,
 }
 
 /// Facts about the runtime that the driver is told.
@@ -91,6 +98,8 @@ pub struct Env<'a> {
     pub changes_code: &'a dyn Fn(u64) -> bool,
     /// The native that an export leads to, if it has a template.
     pub native: &'a dyn Fn(u64) -> Option<Native>,
+    /// Where it says, in a byte, whether calls of natives may have to go by breakpoints.
+    pub natives_traced: u64,
     /// Whether a collection may be wanted at any time.
     pub stressed: bool,
     /// Whether code leaves and drops the machine's stack by chance.

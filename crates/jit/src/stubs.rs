@@ -3,7 +3,7 @@
 
 use crate::asm::*;
 use crate::registers::{CX, E, HP, REDS, X_REGS};
-use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs, numbers, parts, trees};
+use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs, numbers, parts, searches, trees};
 use purlin_term::layout::MATCH_CONTEXT_WORDS;
 use purlin_term::word::{Subtag, header};
 
@@ -325,6 +325,7 @@ pub fn make(
     let less = numbers::less(&mut a, pure);
     let part = parts::part(&mut a);
     let tree = trees::look_up(&mut a, pure, helpers.map_get);
+    let (find_key, member) = (searches::find_key(&mut a), searches::member(&mut a));
 
     let of = |a: &Asm, l| a.offset(l).map(|o| base + u64::from(o));
     s.enter = of(&a, enter)?;
@@ -341,6 +342,8 @@ pub fn make(
     }
     s.less = of(&a, less)?;
     s.tree = of(&a, tree)?;
+    s.find_key = of(&a, find_key)?;
+    s.member = of(&a, member)?;
     s.part = of(&a, part)?;
     for (n, l) in bif_labels.into_iter().enumerate() {
         s.bif[n] = of(&a, l)?;

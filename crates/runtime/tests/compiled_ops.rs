@@ -630,6 +630,7 @@ fn machine_code_does_what_steps_do() {
                 targets: TARGETS,
                 changes_code: &|_| false,
                 native: &|_| None,
+                natives_traced: 0,
                 stressed: false,
                 chaos: false,
                 no_value: Term::NON_VALUE.raw(),

@@ -95,8 +95,9 @@ impl<'a, 'e> Gen<'a, 'e> {
                     self.returns.push((next, l));
                 }
             }
-            Op::CallBifLast => self.native_returning(i, Some(a[2].n())),
-            Op::CallBifOnly => self.native_returning(i, None),
+            Op::CallBif => self.call_bif(i),
+            Op::CallBifLast => self.call_bif_returning(i, Some(a[2].n())),
+            Op::CallBifOnly => self.call_bif_returning(i, None),
             Op::Nif => self.nif(i),
             Op::DebugLine | Op::TypeSwitch => {}
             // Natives that are called here leave no other trace of who has called them.

@@ -26,6 +26,83 @@ impl<'a, 'e> Gen<'a, 'e> {
             _ => self.step(i),
         }
     }
+    /// The call of a native: a search of a short list is made by a stub, anything else is a step.
+    pub(super) fn call_bif(&mut self, i: &Instruction) {
+        match self.searches(i) {
+            Some(n) => {
+                let other = self.step_aside();
+                self.search_list(n, other);
+            }
+            None => self.step(i),
+        }
+    }
+    /// The same, of a call that is the last thing in a function with that frame, or with none.
+    pub(super) fn call_bif_returning(&mut self, i: &Instruction, frame: Option<u64>) {
+        let Some(n) = self.searches(i) else {
+            return self.native_returning(i, frame);
+        };
+        let other = self.a.label();
+        self.search_list(n, other);
+        if let Some(frame) = frame {
+            self.drop_frame(frame);
+        }
+        self.ret();
+        let i = *i;
+        self.later(move |g| {
+            g.whole = i;
+            g.a.bind(other);
+            g.native_returning(&i, frame);
+        });
+    }
+    fn searches(&self, i: &Instruction) -> Option<Native> {
+        let n = (self.env.native)(i.args()[0].n());
+        n.filter(|n| {
+            !self.env.stressed && matches!(n, Native::KeyFind | Native::KeyMember | Native::Member)
+        })
+    }
+    /// X0 = what a search finds. Goes to `other` where the native is to be called: where nothing has happened yet.
+    fn search_list(&mut self, n: Native, other: Label) {
+        // The call counts as one of the native, which ends no time slice here.
+        self.a.alu_i(Q, Cmp, REDS, 1);
+        self.a.jcc(Cond::Le, other);
+        self.a.mov_i(RCX, self.env.natives_traced);
+        self.a.cmp8_mi(at(RCX, 0), 0);
+        self.a.jcc(Cond::Ne, other);
+        let list = match n {
+            Native::Member => 1,
+            _ => {
+                // Small integers from 1 on; eight times the number.
+                let place = self.get(Arg::X(1), R11);
+                self.a.mov(R11, place);
+                self.if_not_small(R11, other);
+                self.a.shift_i(Q, Sar, R11, SMALL_SHIFT as u8);
+                self.a.alu_i(Q, Cmp, R11, 1);
+                self.a.jcc(Cond::L, other);
+                self.a.shift_i(Q, Shl, R11, 3);
+                2
+            }
+        };
+        let list = self.get(Arg::X(list), R12);
+        self.a.mov(R12, list);
+        let what = self.get(Arg::X(0), R10);
+        self.a.mov(R10, what);
+        let stub = match n {
+            Native::Member => self.env.stubs.member,
+            _ => self.env.stubs.find_key,
+        };
+        self.a.call_abs(stub);
+        let none = self.env.no_value;
+        self.cmp_word(RCX, none);
+        self.a.jcc(Cond::E, other);
+        self.a.dec(REDS);
+        if n == Native::KeyMember {
+            let (t, f) = (self.env.true_word, self.env.false_word);
+            self.a.mov_i(R11, t);
+            self.cmp_word(RCX, f);
+            self.a.cmov(Cond::Ne, RCX, R11);
+        }
+        self.put(Arg::X(0), RCX);
+    }
     /// Where a library may have put a function in the place of this one. All functions of a module that names none may be meant, and
     /// most of the slots stay empty: the function's own code follows there.
     pub(super) fn nif(&mut self, i: &Instruction) {

@@ -147,6 +147,11 @@ pub fn natives() -> bool {
     NATIVES.load(Ordering::Relaxed)
 }
 
+/// Where that is told, in a byte.
+pub fn natives_flag() -> u64 {
+    NATIVES.as_ptr() as u64
+}
+
 /// A native is traced for the first time.
 #[inline]
 pub fn natives_are_traced() {

@@ -402,6 +402,7 @@ fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
         targets: engine::TARGETS,
         changes_code: &changes_code,
         native: &native,
+        natives_traced: code::breakpoint::natives_flag(),
         stressed: purlin_term::gc::stress(),
         chaos,
         no_value: Term::NON_VALUE.raw(),
@@ -414,6 +415,14 @@ fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
 fn native(export: u64) -> Option<Native> {
     // SAFETY: as in `changes_code`.
     let e = unsafe { &*(export as *const fun::Export) };
+    if atom::name(e.module) == "lists" {
+        return Some(match (atom::name(e.function), e.arity) {
+            ("keyfind", 3) => Native::KeyFind,
+            ("keymember", 3) => Native::KeyMember,
+            ("member", 2) => Native::Member,
+            _ => return None,
+        });
+    }
     if e.module != am::ERLANG {
         return None;
     }
