@@ -182,13 +182,13 @@ unsafe fn write_segments(
             }
             seg::FLOAT => {
                 // Of other numbers and of halves the general case knows.
-                let (Some(f), Some(bits)) = (v.as_float(), size.as_small()) else {
+                let (Some(f), Some(size)) = (v.as_float(), size.as_small()) else {
                     return NONE;
                 };
-                let bits = (bits as u64).wrapping_mul(unit);
-                let v = match bits {
-                    64 => f.to_bits(),
-                    32 => u64::from((f as f32).to_bits()),
+                let bits = u64::try_from(size).ok().and_then(|n| n.checked_mul(unit));
+                let (bits, v) = match bits {
+                    Some(64) => (64, f.to_bits()),
+                    Some(32) => (32, u64::from((f as f32).to_bits())),
                     _ => return NONE,
                 };
                 if left < 8 {

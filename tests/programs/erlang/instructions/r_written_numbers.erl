@@ -39,7 +39,11 @@ values() ->
 
 try_it(F) -> try F() catch C:E -> {C, E} end.
 
+%% Sizes of which a machine word holds no product with the unit.
+wide(V, S) -> [try_it(fun() -> <<V:S/float-unit:64>> end), try_it(fun() -> <<1, V:S/float-little-unit:32, 2>> end), try_it(fun() -> <<V:S/integer-unit:64>> end)].
+
 main() ->
+    io:format("~p~n", [[wide(V, S) || V <- [1.5, 3], S <- [0, 1, 2, -1, (1 bsl 58) + 1, 1 bsl 58, (1 bsl 59) - 1, -(1 bsl 59), 1 bsl 64]]]),
     {Text, N} = source(),
     {ok, M, Bin} = compile:forms(forms(Text), []),
     {module, M} = code:load_binary(M, "none", Bin),
