@@ -137,20 +137,20 @@ const ROOM_ABOVE_BYTES: usize = 1 << 20;
 const APART_ABOVE_BYTES: usize = 32 << 20;
 /// What the system takes for a large page, where a page has 4 KiB.
 pub(crate) const LARGE_PAGE: usize = 2 << 20;
-/// Asks for large pages behind the part of a mapping that consists of such: a fault for each in the place of 512, and of the processor's
-/// table of pages one entry in the place of as many. Where the system has none to give, or is not to give any, small ones come.
+/// Asks for large pages behind the whole pages of a range, where it has room for some: a fault for each in the place of 512, and of the
+/// processor's table of pages one entry in the place of as many. Where the system has none to give, or is not to give any, small ones come.
+/// All of a mapping is asked for at once: it would be two otherwise, which can't be made larger.
 pub(crate) fn in_large_pages(addr: usize, bytes: usize) {
-    let (from, to) = (
-        addr.next_multiple_of(LARGE_PAGE),
-        (addr + bytes) / LARGE_PAGE * LARGE_PAGE,
-    );
     #[cfg(target_os = "linux")]
-    if from < to {
-        // SAFETY: inside a mapping of the caller's; what is there already stays as it is.
-        unsafe { libc::madvise(from as *mut _, to - from, libc::MADV_HUGEPAGE) };
+    {
+        let page = page_bytes();
+        let from = addr.next_multiple_of(page);
+        let to = (addr + bytes) / page * page;
+        // SAFETY: pages within a mapping of the caller's. It says how memory comes to be there, and nothing of what is in it.
+        unsafe { libc::madvise(from as *mut _, to.saturating_sub(from), libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = (from, to);
+    let _ = (addr, bytes);
 }
 /// Reserves addresses behind which twice as many are free; those of a mapping that has room for a large page begin with one.
 fn map_with_room(bytes: usize) -> Option<usize> {
