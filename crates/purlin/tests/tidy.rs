@@ -51,6 +51,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         &[
             "counts",
             "prefetch",
+            "short_bytes",
             "pressure",
             "stress",
             "sync",
@@ -117,6 +118,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "registers",
             "numbers",
             "parts",
+            "searches",
             "trees",
             "stubs",
             "chaos",

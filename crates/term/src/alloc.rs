@@ -5,11 +5,11 @@
 //! (see [`crate::heap`]). So native code may hold any number of terms while it builds others.
 
 use crate::bin::RcBin;
-use crate::bits::word_of;
 use crate::layout::*;
 use crate::magic::MagicRef;
 use crate::node::Node;
 use crate::off_heap::OffHeap;
+use crate::short_bytes::word_of;
 use crate::word::{NIL, Subtag, Term, header};
 
 /// Words for a pair in a list, as [`list_of_pairs`] makes them.

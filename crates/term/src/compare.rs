@@ -12,13 +12,13 @@
 //! a stack of frames.
 
 use crate::atom;
-use crate::bits::same_bytes;
 use crate::hash;
 use crate::layout::{self, Bits, MAP_FLAT};
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::prefetch::prefetch;
 use crate::record::Definition;
 use crate::release::{self, MAP_KEYS_BY_NUMBER, SIGNED_ZEROS};
+use crate::short_bytes::same_bytes;
 use crate::word::{Subtag, Term, header_subtag};
 use smallvec::SmallVec;
 use std::cmp::Ordering;

@@ -44,6 +44,7 @@ pub mod region;
 pub mod region_set;
 pub mod release;
 pub mod sent;
+mod short_bytes;
 mod stress;
 pub mod sync;
 pub mod sys;
