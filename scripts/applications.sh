@@ -12,6 +12,7 @@
 # or gleam.toml, unless LISTED=1 is given.
 # What APPS doesn't have is cloned from the row's address, or taken from Debian's source package where the row names one. Rows that cannot be had are
 # left out, with a line.
+# PGHOST and PGPORT: a server of PostgreSQL that lets its user postgres in; rows that want one are left out without.
 # LIMIT (600): seconds for a step, building or testing. PURLIN: the executable (target/release/purlin). KEEP=1: what is built stays.
 #
 # Dependencies are taken from the same list, without a registry: `mix` is given tests/applications/overlay.exs as its project, `rebar3` is given
@@ -288,7 +289,11 @@ one() {
   only=$(field "$name" 7)
   case " ${only:-$release} " in *" $release "*) ;; *) return ;; esac
   what=$(field "$name" 4) test=$(field "$name" 5) prepare=$(field "$name" 6)
-  [ "$what" != - ] || return
+  case $what in
+    -) return ;;
+    *+postgres) [ -n "${PGHOST:-}" ] && [ -n "${PGPORT:-}" ] || { echo "$name: PGHOST and PGPORT name no server of PostgreSQL"; return; } ;;
+  esac
+  what=${what%+postgres}
   for runtime in stock purlin; do
     dir=$base/$runtime/$name
     [ -d "$dir" ] || { echo "$name: neither APPS nor its addresses have it"; return; }
