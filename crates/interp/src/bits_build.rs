@@ -171,14 +171,7 @@ unsafe fn write_segments(
                 if bits & 7 != 0 || bits.wrapping_sub(8) > 56 || (bits >> 3) as usize > left {
                     return NONE;
                 }
-                let v = v.small_value() as u64;
-                let bytes = match little(flags) {
-                    true => v.to_le_bytes(),
-                    false => (v << (64 - bits)).to_be_bytes(),
-                };
-                // Eight bytes are written in any case; what is too much lies within the slack, and the next segment overwrites it.
-                (to as *mut [u8; 8]).write(bytes);
-                to = to.add((bits >> 3) as usize);
+                to = put_number(to, v.small_value() as u64, bits, flags);
             }
             seg::FLOAT => {
                 // Of other numbers and of halves the general case knows.
@@ -194,12 +187,7 @@ unsafe fn write_segments(
                 if left < 8 {
                     return NONE;
                 }
-                let bytes = match little(flags) {
-                    true => v.to_le_bytes(),
-                    false => (v << (64 - bits)).to_be_bytes(),
-                };
-                (to as *mut [u8; 8]).write(bytes);
-                to = to.add((bits >> 3) as usize);
+                to = put_number(to, v, bits, flags);
             }
             seg::BINARY => {
                 let Some(bytes) = v.as_bits().and_then(|b| b.as_bytes()) else {
@@ -230,6 +218,21 @@ unsafe fn write_segments(
         k += 5;
     }
     to
+}
+
+/// Writes the lower `bits` of a number, 8 to 64 in whole bytes, and tells where they end. Eight bytes are written in any case: what is too
+/// much lies within the slack, and the next segment overwrites it.
+///
+/// # Safety
+/// There are eight bytes to write to.
+#[inline(always)]
+unsafe fn put_number(to: *mut u8, v: u64, bits: u64, flags: u64) -> *mut u8 {
+    let bytes = match little(flags) {
+        true => v.to_le_bytes(),
+        false => (v << (64 - bits)).to_be_bytes(),
+    };
+    (to as *mut [u8; 8]).write(bytes);
+    to.add((bits >> 3) as usize)
 }
 
 /// Writes a character of UTF-8, and tells its bytes; up to four are written.
