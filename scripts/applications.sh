@@ -49,7 +49,7 @@ write_table() {
       printf "| %s | %s | %s | %s | %s | %s | %s | %.1f | %.2f | %.1f | %.2f | %.0f | %.2f | %s |\n", $2, $3, $1, $4, $5, $9, $10,
         $6, ($6 > 0 ? $11 / $6 : 0), $8, ($8 > 0 ? $13 / $8 : 0), $7 / mb, ($7 > 0 ? $12 / $7 : 0), $14 }' >"$new"
   awk '/^<!-- applications: begin/ { on = 1 } /^<!-- applications: end/ { on = 0 } on && /^\| [a-z]/ && !/^\| library/' "$page" |
-    awk -F'|' 'NR == FNR { seen[$2 $4] = 1; next } !seen[$2 $4]' "$new" - >"$old"
+    awk -F'|' -v new="$new" 'BEGIN { while ((getline <new) > 0) seen[$2 $4] = 1 } !seen[$2 $4]' >"$old"
   cat "$old" >>"$new"
   sort -t'|' -k2,2 -k4,4n "$new" >"$old"
   {
@@ -109,6 +109,11 @@ unpack() {
   mkdir -p "$into"
   echo "${tag:-head}" >"$into/.version"
   if from=$(checkout "$name"); then
+    # A repository without a working tree has nothing that could be taken as it is.
+    if [ -z "$tag" ] && [ "$(git -C "$from" rev-parse --is-bare-repository 2>/dev/null)" = true ]; then
+      tag=HEAD
+      git -C "$from" describe --tags --always >"$into/.version"
+    fi
     if [ -n "$tag" ] && git -C "$from" rev-parse -q --verify "$tag^{tree}" >/dev/null 2>&1; then
       # File by file: one that the repository lacks, as those that are large may be, hinders no other.
       GIT_INDEX_FILE=$work/index git -C "$from" read-tree "$tag"
@@ -145,6 +150,13 @@ unpack() {
   (cd "$store" && tar -c --exclude=.git .) | tar -x -C "$into"
 }
 
+# prepare_in DIR COMMAND: a row's command in its folder, once.
+prepare_in() {
+  [ ! -e "$1/.prepared" ] || return 0
+  [ -z "$2" ] || (cd "$1" && APPLICATIONS_DATA=$data sh -c "$2") || echo "$1: $2: failed" >&2
+  : >"$1/.prepared"
+}
+
 # sources_of NAME VERSION: a tree for each runtime. That for Purlin is a copy of what has not been built.
 sources_of() {
   plain_tree=$work/otp$release/sources/$1
@@ -152,6 +164,8 @@ sources_of() {
   mkdir -p "$work/otp$release/stock" "$work/otp$release/purlin"
   rm -rf "$plain_tree" "$work/otp$release/stock/$1"
   unpack "$1" "$2" "$plain_tree" || return 0
+  # Others that depend on it want it prepared too; what asks a server is left until its own suite is run.
+  case $(field "$1" 4) in *+*) ;; *) prepare_in "$plain_tree" "$(field "$1" 6)" ;; esac
   cp -a "$plain_tree" "$work/otp$release/stock/$1" && mv "$plain_tree" "$work/otp$release/purlin/$1"
 }
 
@@ -210,7 +224,7 @@ kind() {
 command_of() {
   case $2:$4 in
     mix:build) echo 'mix deps.compile && mix compile --no-deps-check' ;;
-    mix:test) echo "mix test --no-deps-check $3" ;;
+    mix:test) echo "MIX_QUIET= mix test --no-deps-check $3" ;;
     rebar:build) echo 'rebar3 as test compile' ;;
     rebar:test) echo "rebar3 ${3:-eunit}" ;;
     erl:build) echo "sh $data/erl.sh build" ;;
@@ -310,11 +324,7 @@ one() {
   line="$release $name $(tr ' ' - <"$base/stock/$name/.version" 2>/dev/null || echo head)"
   for runtime in stock purlin; do
     dir=$base/$runtime/$name
-    if [ ! -e "$dir/.prepared" ]; then
-      # shellcheck disable=SC2086
-      [ -z "$prepare" ] || (cd "$dir" && sh -c "$prepare") || echo "$name: $prepare: failed" >&2
-      : >"$dir/.prepared"
-    fi
+    prepare_in "$dir" "$prepare"
     # Within a project that has its sources in a folder below.
     sub=$(field "$name" 8)
     [ -z "$sub" ] || dir=$dir/$sub

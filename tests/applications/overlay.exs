@@ -4,7 +4,7 @@
 defmodule Applications.SCM do
   @behaviour Mix.SCM
   # Named by many projects for the sake of those who write them. They are in the list for their own suites.
-  @tools ~w(benchee credo ex_doc)a
+  @tools ~w(benchee credo ex_doc sobelow)a
 
   def fetchable?, do: false
   def format(opts), do: opts[:path]
@@ -12,7 +12,7 @@ defmodule Applications.SCM do
 
   # A path within the project itself stays one: parts of an umbrella.
   def accepts_options(app, opts) do
-    folder = Path.join(System.fetch_env!("APPLICATIONS_DEPS"), Atom.to_string(app))
+    folder = within(Path.join(System.fetch_env!("APPLICATIONS_DEPS"), Atom.to_string(app)), Atom.to_string(app))
     own = opts[:path] && String.starts_with?(Path.expand(opts[:path]), File.cwd!() <> "/")
 
     cond do
@@ -33,6 +33,12 @@ defmodule Applications.SCM do
         if file = System.get_env("APPLICATIONS_LEFT_OUT"), do: File.write!(file, "#{app}\n", [:append])
         [path: nowhere, dest: nowhere, app: false, compile: false] ++ Keyword.take(opts, [:only, :runtime, :optional, :override, :build, :targets])
     end
+  end
+
+  # A repository of several projects has that of its own name in a folder.
+  defp within(folder, app) do
+    inner = Path.join(folder, app)
+    if File.exists?(Path.join(inner, "mix.exs")), do: inner, else: folder
   end
 
   def checked_out?(opts), do: File.dir?(opts[:dest])
