@@ -45,9 +45,13 @@ pub(crate) fn multi_scheduling() -> Term {
     }
 }
 
-fn block(cx: &mut Cx, on: bool, normal: bool) -> Term {
+/// Who blocks may be on a scheduler that is blocked now, or beside one that finishes its slice: it goes on in a slice of its own.
+fn block(cx: &mut Cx, on: bool, normal: bool) -> BifResult {
     multi_scheduling::set_blocker(cx.self_pid(), on, normal);
-    multi_scheduling()
+    match on {
+        true => Err(cx.yield_with(multi_scheduling())),
+        false => Ok(multi_scheduling()),
+    }
 }
 
 /// Whether the offset between monotonic and system time may change.
@@ -174,13 +178,13 @@ macro_rules! flags {
 }
 flags! {
     "multi_scheduling": "Blocks all schedulers but one, or normal ones, or lets them run again." => |cx, value| match value {
-            v if v == am::BLOCK => Ok(block(cx, true, false)),
-            v if v == unblock() => Ok(block(cx, false, false)),
-            v if v == block_normal() => Ok(block(cx, true, true)),
-            v if v == unblock_normal() => Ok(block(cx, false, true)),
+            v if v == am::BLOCK => block(cx, true, false),
+            v if v == unblock() => block(cx, false, false),
+            v if v == block_normal() => block(cx, true, true),
+            v if v == unblock_normal() => block(cx, false, true),
             _ => Err(Fail::Badarg),
         };
-    "schedulers_online": "How many normal schedulers take part." => |_, value| {
+    "schedulers_online": "How many normal schedulers take part." => |cx, value| {
             let n = value.as_small().ok_or(Fail::Badarg)?;
             // Beyond what the runtime started with, too: threads are made as they are asked for.
             if n < 1 || n as usize > sched::MAX_SCHEDULERS {
@@ -194,6 +198,10 @@ flags! {
                 let most = sched::dirty_counts().0;
                 let dirty = sched::dirty_cpu_online() * n / before.max(1);
                 sched::set_dirty_cpu_online(dirty.clamp(1, most.max(1)));
+            }
+            // Who asks may be on one of those that take no part any more: it goes on where one does.
+            if n < before {
+                return Err(cx.yield_with(Term::small(before as i64)));
             }
             Ok(Term::small(before as i64))
         };

@@ -12,7 +12,7 @@ run(W, N, Seen) ->
     P ! go,
     Now = try erlang:suspend_process(P) of
         true -> still(P, 20)
-    catch error:badarg -> ended
+    catch error:Why when Why =:= badarg; Why =:= exited -> ended   % Stock says `exited` of one that ends while it is asked.
     end,
     receive {'DOWN', M, _, _, _} -> ok end,
     run(W, N - 1, [Now | Seen]).
