@@ -386,6 +386,8 @@ impl<P> Context<P> {
     /// The native's value, which an immediate is; others run before the process goes on.
     pub fn yield_with(&mut self, value: Term) -> Fail {
         self.trap.args[0] = value;
+        // Where reductions are handed out in parts the slice would go on with the next.
+        self.sampled_reds = 0;
         Fail::Yield
     }
     /// Counts `n` reductions of work done.
