@@ -1,6 +1,6 @@
 # Each target installs what is missing on a Debian machine, then does its work. `sh demo`, `sh test` and `sh bench` need no make.
 # A line with `##` is what `make help` shows of a target.
-.PHONY: all install uninstall deb image releases figures help demo test test-modes test-release test-aarch64 models check tidy coverage bench conformance generated fuzz soak hunt selfbuild setup \
+.PHONY: all install uninstall deb image releases figures help demo test test-modes test-release test-aarch64 models check tidy coverage bench conformance profile generated fuzz soak hunt selfbuild setup \
   roots atoms tables cluster networks nif-packages nif-rustler rabbitmq applications
 all: ## builds the release
 	cargo build --release
@@ -87,6 +87,9 @@ bench-%: ## another measurement; `sh bench` lists them
 # SUITES names some: make conformance SUITES="lists_SUITE elixir/eex"
 conformance: setup ## OTP's and Elixir's own test suites on both runtimes
 	@sh scripts/conformance.sh $(SUITES)
+
+profile: setup ## what release builds are made by: how often each part of the runtime runs
+	@sh scripts/profile.sh
 
 tables: setup ## tests/otp/natives.md: native functions that are there and that are missing
 	@sh scripts/compatibility.sh
