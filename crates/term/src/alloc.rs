@@ -33,6 +33,154 @@ pub unsafe fn list_of_pairs(mut at: *mut Term, pairs: impl Iterator<Item = (Term
     l
 }
 
+/// Ends an integer that was written with `n` digits: its term, and how many digits it has without leading zeros. What it doesn't need of the
+/// room stays there as an object that nothing refers to.
+///
+/// # Safety
+/// `p` has room for a header, and `n` digits behind it that were written.
+#[inline(always)]
+unsafe fn ended(p: *mut Term, negative: bool, n: usize) -> (Term, usize) {
+    // SAFETY: by the contract. A header is written before each part of the room.
+    unsafe {
+        let digits = p.add(1) as *mut u64;
+        let mut i = n;
+        while i > 0 && digits.add(i - 1).read() == 0 {
+            i -= 1;
+        }
+        if i < 2 {
+            let d = if i == 0 { 0 } else { digits.read() };
+            if d <= (1 << 59) - u64::from(!negative) {
+                p.write(Term::from_raw(header(Subtag::PosBig, n)));
+                let v = d as i64;
+                return (Term::small(if negative { -v } else { v }), i);
+            }
+        }
+        let subtag = match negative {
+            true => Subtag::NegBig,
+            false => Subtag::PosBig,
+        };
+        p.write(Term::from_raw(header(subtag, i)));
+        if i < n {
+            // The shortest integer has a digit, the shortest tuple has none.
+            let subtag = match n - i {
+                1 => Subtag::Tuple,
+                _ => Subtag::PosBig,
+            };
+            digits.add(i).write(header(subtag, n - i - 1));
+        }
+        (Term::boxed_at(p), i)
+    }
+}
+
+/// An integer of at most `n` digits, the least significant first, written where it is to lie; and how many it has.
+#[inline(always)]
+pub(crate) fn big_of<A: Alloc + ?Sized>(
+    a: &mut A,
+    negative: bool,
+    n: usize,
+    mut digit: impl FnMut(usize) -> u64,
+) -> (Term, usize) {
+    let p = a.alloc(1 + n);
+    // SAFETY: `n` digits are written.
+    unsafe {
+        let to = p.add(1) as *mut u64;
+        for i in 0..n {
+            to.add(i).write(digit(i));
+        }
+        ended(p, negative, n)
+    }
+}
+
+/// As [`big_of`], of `m + n`, where `m` is at least as long.
+#[inline(always)]
+pub(crate) fn big_sum<A: Alloc + ?Sized>(
+    a: &mut A,
+    negative: bool,
+    m: &[u64],
+    n: &[u64],
+) -> (Term, usize) {
+    // Few sums are longer than what they are of.
+    let longer = match (m.last(), n.last()) {
+        (Some(x), Some(y)) if m.len() == n.len() => x.checked_add(*y).is_none_or(|s| s == u64::MAX),
+        (x, _) => x == Some(&u64::MAX),
+    };
+    let p = a.alloc(1 + m.len() + usize::from(longer));
+    let (low, high) = m.split_at(n.len());
+    let mut carry = false;
+    // SAFETY: as many digits are written as `m` has, and the carry if there may be one.
+    unsafe {
+        let to = p.add(1) as *mut u64;
+        for (i, (&x, &y)) in low.iter().zip(n).enumerate() {
+            let (s, c1) = x.overflowing_add(y);
+            let (s, c2) = s.overflowing_add(carry as u64);
+            to.add(i).write(s);
+            carry = c1 | c2;
+        }
+        for (i, &x) in high.iter().enumerate() {
+            let s;
+            (s, carry) = x.overflowing_add(carry as u64);
+            to.add(n.len() + i).write(s);
+        }
+        if longer {
+            to.add(m.len()).write(carry as u64);
+        }
+        ended(p, negative, m.len() + usize::from(longer))
+    }
+}
+
+/// As [`big_of`], of `m - n`, where `m >= n`.
+#[inline(always)]
+pub(crate) fn big_difference<A: Alloc + ?Sized>(
+    a: &mut A,
+    negative: bool,
+    m: &[u64],
+    n: &[u64],
+) -> (Term, usize) {
+    let p = a.alloc(1 + m.len());
+    let (low, high) = m.split_at(n.len());
+    let mut borrow = false;
+    // SAFETY: as many digits are written as `m` has.
+    unsafe {
+        let to = p.add(1) as *mut u64;
+        for (i, (&x, &y)) in low.iter().zip(n).enumerate() {
+            let (s, c1) = x.overflowing_sub(y);
+            let (s, c2) = s.overflowing_sub(borrow as u64);
+            to.add(i).write(s);
+            borrow = c1 | c2;
+        }
+        for (i, &x) in high.iter().enumerate() {
+            let s;
+            (s, borrow) = x.overflowing_sub(borrow as u64);
+            to.add(n.len() + i).write(s);
+        }
+        ended(p, negative, m.len())
+    }
+}
+
+/// As [`big_of`], of `m * y`.
+#[inline(always)]
+pub(crate) fn big_product<A: Alloc + ?Sized>(
+    a: &mut A,
+    negative: bool,
+    m: &[u64],
+    y: u64,
+) -> (Term, usize) {
+    let p = a.alloc(2 + m.len());
+    let mut carry = 0u64;
+    // SAFETY: one digit more is written than `m` has.
+    unsafe {
+        let to = p.add(1) as *mut u64;
+        for (i, &x) in m.iter().enumerate() {
+            // At most (2^64-1)^2 + 2^64-1.
+            let t = x as u128 * y as u128 + carry as u128;
+            to.add(i).write(t as u64);
+            carry = (t >> 64) as u64;
+        }
+        to.add(m.len()).write(carry);
+        ended(p, negative, 1 + m.len())
+    }
+}
+
 /// A place where terms can be made: a process heap, a fragment, a region under construction.
 pub trait Alloc {
     /// Room for `words` words, uninitialised, at an 8-aligned address. Every word must be initialised (as one or

@@ -5,12 +5,10 @@
 //! Addition, subtraction, shifts and bitwise operations work on digit slices here; multiplication and division of
 //! long numbers and conversion to and from text go through `dashu-int`, whose words have the same order and size.
 
-use crate::alloc::Alloc;
+use crate::alloc::{Alloc, big_difference, big_of, big_product, big_sum};
 use crate::release::{self, LARGE_SUMS_COUNTED, NEAREST_FLOATS, SIGNED_ZEROS, SMALLER_INTEGERS};
 use crate::word::Term;
 use dashu_int::UBig;
-use dashu_int::ops::DivRem;
-use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 /// Why an operation has no result.
@@ -96,9 +94,6 @@ pub fn max_integer<A: Alloc + ?Sized>(a: &mut A) -> Term {
     a.big(false, &vec![u64::MAX; max_digits()])
 }
 
-/// Scratch digits: short results need no allocation.
-type Digits = SmallVec<[u64; 8]>;
-
 use ArithError::{BadArith, SystemLimit};
 
 /// An integer operand: sign and magnitude, without leading zeros; zero has no digits.
@@ -171,6 +166,46 @@ fn make<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64]) -> Arith {
     Ok(a.big(neg, &d[..n]))
 }
 
+/// As [`make`], of at most `n` digits, all zero, which `fill` writes to. No memory is allocated for results of ordinary length.
+#[inline(always)]
+fn make_by<A: Alloc + ?Sized>(
+    a: &mut A,
+    neg: bool,
+    n: usize,
+    fill: impl FnOnce(&mut [u64]),
+) -> Arith {
+    #[inline(always)]
+    fn on_stack<const N: usize, A: Alloc + ?Sized>(
+        a: &mut A,
+        neg: bool,
+        n: usize,
+        fill: impl FnOnce(&mut [u64]),
+    ) -> Arith {
+        let mut r = [0; N];
+        fill(&mut r[..n]);
+        make(a, neg, &r[..n])
+    }
+    match n {
+        0..=6 => on_stack::<6, A>(a, neg, n, fill),
+        7..=24 => on_stack::<24, A>(a, neg, n, fill),
+        25..=72 => on_stack::<72, A>(a, neg, n, fill),
+        _ => {
+            let mut r = vec![0; n];
+            fill(&mut r);
+            make(a, neg, &r)
+        }
+    }
+}
+
+/// An integer that was made, and has `n` digits.
+#[inline(always)]
+fn made((t, n): (Term, usize)) -> Arith {
+    match n > max_digits() {
+        true => Err(SystemLimit),
+        false => Ok(t),
+    }
+}
+
 fn significant(d: &[u64]) -> usize {
     d.iter().rposition(|&x| x != 0).map_or(0, |i| i + 1)
 }
@@ -182,44 +217,27 @@ pub(crate) fn cmp_mag(a: &[u64], b: &[u64]) -> Ordering {
         .then_with(|| a.iter().rev().cmp(b.iter().rev()))
 }
 
-fn add_mag(a: &[u64], b: &[u64]) -> Digits {
-    let (a, b) = if a.len() >= b.len() { (a, b) } else { (b, a) };
-    let mut r = Digits::with_capacity(a.len() + 1);
-    let mut carry = false;
-    for (i, &x) in a.iter().enumerate() {
-        let (s, c1) = x.overflowing_add(b.get(i).copied().unwrap_or(0));
-        let (s, c2) = s.overflowing_add(carry as u64);
-        r.push(s);
-        carry = c1 | c2;
-    }
-    if carry {
-        r.push(1);
-    }
-    r
+#[inline(always)]
+fn add_mag<A: Alloc + ?Sized>(a: &mut A, neg: bool, m: &[u64], n: &[u64]) -> Arith {
+    let (m, n) = if m.len() >= n.len() { (m, n) } else { (n, m) };
+    made(big_sum(a, neg, m, n))
 }
 
-/// `a - b`, where `a >= b`.
-fn sub_mag(a: &[u64], b: &[u64]) -> Digits {
-    let mut r = Digits::with_capacity(a.len());
-    let mut borrow = false;
-    for (i, &x) in a.iter().enumerate() {
-        let (s, c1) = x.overflowing_sub(b.get(i).copied().unwrap_or(0));
-        let (s, c2) = s.overflowing_sub(borrow as u64);
-        r.push(s);
-        borrow = c1 | c2;
-    }
-    r
+/// Of `m - n`, where `m >= n`.
+#[inline(always)]
+fn sub_mag<A: Alloc + ?Sized>(a: &mut A, neg: bool, m: &[u64], n: &[u64]) -> Arith {
+    made(big_difference(a, neg, m, n))
 }
 
 fn add_signed<A: Alloc + ?Sized>(a: &mut A, x: &Int, y: &Int, y_neg: bool) -> Arith {
     let (m, n) = (x.mag(), y.mag());
     if x.neg == y_neg {
-        return make(a, x.neg, &add_mag(m, n));
+        return add_mag(a, x.neg, m, n);
     }
     match cmp_mag(m, n) {
         Ordering::Equal => Ok(Term::small(0)),
-        Ordering::Greater => make(a, x.neg, &sub_mag(m, n)),
-        Ordering::Less => make(a, y_neg, &sub_mag(n, m)),
+        Ordering::Greater => sub_mag(a, x.neg, m, n),
+        Ordering::Less => sub_mag(a, y_neg, n, m),
     }
 }
 
@@ -305,24 +323,33 @@ pub fn sub<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
 /// Operands this long (the shorter one) go to the crate's subquadratic algorithms.
 const SCHOOLBOOK: usize = 24;
 
-fn mul_mag(m: &[u64], n: &[u64]) -> Digits {
+#[inline(never)]
+fn mul_mag<A: Alloc + ?Sized>(a: &mut A, neg: bool, m: &[u64], n: &[u64]) -> Arith {
     let (m, n) = if m.len() >= n.len() { (m, n) } else { (n, m) };
     if n.len() >= SCHOOLBOOK {
-        let r = UBig::from_words(m) * UBig::from_words(n);
-        return Digits::from_slice(r.as_words());
+        return make(
+            a,
+            neg,
+            (UBig::from_words(m) * UBig::from_words(n)).as_words(),
+        );
     }
-    let mut r: Digits = SmallVec::from_elem(0, m.len() + n.len());
+    make_by(a, neg, m.len() + n.len(), |r| mul_to(r, m, n))
+}
+
+/// Writes `m * n` to `r`, which is zero and as long as both together.
+#[inline(always)]
+fn mul_to(r: &mut [u64], m: &[u64], n: &[u64]) {
     for (j, &y) in n.iter().enumerate() {
+        let (row, rest) = r[j..].split_at_mut(m.len());
         let mut carry = 0u64;
-        for (i, &x) in m.iter().enumerate() {
+        for (r, &x) in row.iter_mut().zip(m) {
             // At most (2^64-1)^2 + 2 (2^64-1), which is 2^128 - 1.
-            let t = x as u128 * y as u128 + r[i + j] as u128 + carry as u128;
-            r[i + j] = t as u64;
+            let t = x as u128 * y as u128 + *r as u128 + carry as u128;
+            *r = t as u64;
             carry = (t >> 64) as u64;
         }
-        r[j + m.len()] = carry;
+        rest[0] = carry;
     }
-    r
 }
 
 /// `X * Y`
@@ -340,32 +367,68 @@ pub fn mul<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
             if p.len() + q.len() > max_digits() + 1 {
                 return Err(SystemLimit);
             }
-            make(a, m.neg != n.neg, &mul_mag(p, q))
+            let neg = m.neg != n.neg;
+            match (p, q) {
+                (&[y], m) | (m, &[y]) => made(big_product(a, neg, m, y)),
+                _ => mul_mag(a, neg, p, q),
+            }
         }
         _ => float_op(a, x, y, |m, n| m * n),
     }
 }
 
-/// Quotient and remainder of magnitudes; the divisor is not zero.
-fn divrem_mag(m: &[u64], n: &[u64]) -> (Digits, Digits) {
-    if cmp_mag(m, n) == Ordering::Less {
-        return (Digits::new(), Digits::from_slice(m));
+/// Divides by a number of one digit: with a multiplication in the place of each division, after Möller and Granlund, "Improved
+/// division by invariant integers" (2011), algorithms 2 and 4.
+struct ByWord {
+    /// The divisor, shifted so that its first bit is set, and by how much.
+    d: u64,
+    shift: u32,
+    /// `(2^128 - 1) / d - 2^64`
+    v: u64,
+}
+
+impl ByWord {
+    /// `d` is not zero.
+    fn new(d: u64) -> ByWord {
+        let shift = d.leading_zeros();
+        let d = d << shift;
+        let v = (u128::MAX / d as u128 - (1 << 64)) as u64;
+        ByWord { d, shift, v }
     }
-    if let &[d] = n {
-        let mut q: Digits = SmallVec::from_elem(0, m.len());
-        let mut rem = 0u64;
-        for i in (0..m.len()).rev() {
-            let t = (rem as u128) << 64 | m[i] as u128;
-            q[i] = (t / d as u128) as u64;
-            rem = (t % d as u128) as u64;
+    /// Quotient and remainder of `high * 2^64 + low`, where `high < d`.
+    #[inline(always)]
+    fn step(&self, high: u64, low: u64) -> (u64, u64) {
+        let q = self.v as u128 * high as u128 + ((high as u128) << 64 | low as u128);
+        let q1 = ((q >> 64) as u64).wrapping_add(1);
+        let r = low.wrapping_sub(q1.wrapping_mul(self.d));
+        let (q1, r) = match r > q as u64 {
+            true => (q1.wrapping_sub(1), r.wrapping_add(self.d)),
+            false => (q1, r),
+        };
+        match r >= self.d {
+            true => (q1.wrapping_add(1), r - self.d),
+            false => (q1, r),
         }
-        return (q, SmallVec::from_slice(&[rem]));
     }
-    let (q, r) = UBig::from_words(m).div_rem(UBig::from_words(n));
-    (
-        Digits::from_slice(q.as_words()),
-        Digits::from_slice(r.as_words()),
-    )
+    /// The remainder of `m`, of which `quotient` is told each digit, the last one first.
+    #[inline(always)]
+    fn divide(&self, m: &[u64], mut quotient: impl FnMut(usize, u64)) -> u64 {
+        // What a digit of the shifted number has of the digit below.
+        let below = |i: usize| match (i, self.shift) {
+            (0, _) | (_, 0) => 0,
+            (i, n) => m[i - 1] >> (64 - n),
+        };
+        let mut r = match (m.last(), self.shift) {
+            (Some(&x), 1..) => x >> (64 - self.shift),
+            _ => 0,
+        };
+        for i in (0..m.len()).rev() {
+            let q;
+            (q, r) = self.step(r, m[i] << self.shift | below(i));
+            quotient(i, q);
+        }
+        r >> self.shift
+    }
 }
 
 /// `X div Y`
@@ -381,8 +444,19 @@ pub fn int_div<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
     if n.mag().is_empty() {
         return Err(BadArith);
     }
-    let q = divrem_mag(m.mag(), n.mag()).0;
-    make(a, m.neg != n.neg, &q)
+    let neg = m.neg != n.neg;
+    let (m, n) = (m.mag(), n.mag());
+    match n {
+        _ if cmp_mag(m, n) == Ordering::Less => Ok(Term::small(0)),
+        &[d] => make_by(a, neg, m.len(), |r| {
+            ByWord::new(d).divide(m, |i, q| r[i] = q);
+        }),
+        _ => make(
+            a,
+            neg,
+            (UBig::from_words(m) / UBig::from_words(n)).as_words(),
+        ),
+    }
 }
 
 /// `X rem Y`: has the sign of `X`.
@@ -398,8 +472,17 @@ pub fn int_rem<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
     if n.mag().is_empty() {
         return Err(BadArith);
     }
-    let r = divrem_mag(m.mag(), n.mag()).1;
-    make(a, m.neg, &r)
+    let neg = m.neg;
+    let (m, n) = (m.mag(), n.mag());
+    match n {
+        _ if cmp_mag(m, n) == Ordering::Less => Ok(x),
+        &[d] => make(a, neg, &[ByWord::new(d).divide(m, |_, _| ())]),
+        _ => make(
+            a,
+            neg,
+            (UBig::from_words(m) % UBig::from_words(n)).as_words(),
+        ),
+    }
 }
 
 /// `X / Y`
@@ -450,7 +533,8 @@ fn twos(d: &[u64], neg: bool, first: usize, i: usize) -> u64 {
     }
 }
 
-fn bitwise<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, op: fn(u64, u64) -> u64) -> Arith {
+#[inline(always)]
+fn bitwise<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, op: impl Fn(u64, u64) -> u64) -> Arith {
     if let (Some(m), Some(n)) = (x.as_small(), y.as_small()) {
         return Ok(a.int(op(m as u64, n as u64) as i64));
     }
@@ -461,19 +545,25 @@ fn bitwise<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, op: fn(u64, u64) -> u
     }
     let (x, y) = (Int::of(x).ok_or(BadArith)?, Int::of(y).ok_or(BadArith)?);
     let (m, n) = (x.mag(), y.mag());
+    if !x.neg && !y.neg {
+        // All three take their operands in any order.
+        let (m, n) = if m.len() >= n.len() { (m, n) } else { (n, m) };
+        let digits = |i| op(m[i], n.get(i).copied().unwrap_or(0));
+        return made(big_of(a, false, m.len(), digits));
+    }
     let first = |d: &[u64]| d.iter().position(|&v| v != 0).unwrap_or(0);
     let (fm, fn_) = (first(m), first(n));
-    // One digit more than either operand holds the sign.
-    let len = m.len().max(n.len()) + 1;
-    let mut r = Digits::with_capacity(len);
-    for i in 0..len {
-        r.push(op(twos(m, x.neg, fm, i), twos(n, y.neg, fn_, i)));
-    }
-    let neg = r[len - 1] >> 63 != 0;
-    if neg {
-        negate(&mut r);
-    }
-    make(a, neg, &r)
+    let sign = |neg: bool| if neg { u64::MAX } else { 0 };
+    let neg = op(sign(x.neg), sign(y.neg)) != 0;
+    // One digit more than either operand, which holds the sign.
+    make_by(a, neg, m.len().max(n.len()) + 1, |r| {
+        for (i, r) in r.iter_mut().enumerate() {
+            *r = op(twos(m, x.neg, fm, i), twos(n, y.neg, fn_, i));
+        }
+        if neg {
+            negate(r);
+        }
+    })
 }
 
 /// Two's complement negation in place.
@@ -504,12 +594,10 @@ pub fn bnot<A: Alloc + ?Sized>(a: &mut A, x: Term) -> Arith {
         return Ok(a.int(!v));
     }
     let (neg, d) = x.as_big().ok_or(BadArith)?;
-    let r = if neg {
-        sub_mag(d, &[1])
-    } else {
-        add_mag(d, &[1])
-    };
-    make(a, !neg, &r)
+    match neg {
+        true => sub_mag(a, false, d, &[1]),
+        false => add_mag(a, true, d, &[1]),
+    }
 }
 
 /// `X bsl Y`; a negative count shifts right.
@@ -553,19 +641,18 @@ fn shift_left<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64], n: u64) -> Ari
     if words > max_digits() || d.len() + words > max_digits() + 1 {
         return Err(SystemLimit);
     }
-    let mut r = Digits::with_capacity(d.len() + words + 1);
-    r.resize(words, 0);
-    if bits == 0 {
-        r.extend_from_slice(d);
-    } else {
+    make_by(a, neg, d.len() + words + 1, |r| {
+        let r = &mut r[words..];
+        if bits == 0 {
+            return r[..d.len()].copy_from_slice(d);
+        }
         let mut low = 0;
-        for &x in d {
-            r.push(x << bits | low);
+        for (r, &x) in r.iter_mut().zip(d) {
+            *r = x << bits | low;
             low = x >> (64 - bits);
         }
-        r.push(low);
-    }
-    make(a, neg, &r)
+        r[d.len()] = low;
+    })
 }
 
 fn shift_right<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64], n: u64) -> Arith {
@@ -575,22 +662,27 @@ fn shift_right<A: Alloc + ?Sized>(a: &mut A, neg: bool, d: &[u64], n: u64) -> Ar
     }
     let words = (n / 64) as usize;
     let bits = (n % 64) as u32;
-    let mut lost = d[..words].iter().any(|&x| x != 0);
-    let mut r = Digits::with_capacity(d.len() - words + 1);
-    if bits == 0 {
-        r.extend_from_slice(&d[words..]);
-    } else {
-        lost |= d[words] << (64 - bits) != 0;
-        for i in words..d.len() {
-            let high = d.get(i + 1).copied().unwrap_or(0);
-            r.push(d[i] >> bits | high << (64 - bits));
+    let (cut, kept) = d.split_at(words);
+    make_by(a, neg, kept.len() + 1, |r| {
+        let mut lost = neg && cut.iter().any(|&x| x != 0);
+        if bits == 0 {
+            r[..kept.len()].copy_from_slice(kept);
+        } else {
+            lost |= neg && kept[0] << (64 - bits) != 0;
+            let mut high = 0;
+            for (r, &x) in r.iter_mut().zip(kept).rev() {
+                *r = x >> bits | high;
+                high = x << (64 - bits);
+            }
         }
-    }
-    // Rounds towards minus infinity.
-    if neg && lost {
-        r = add_mag(&r, &[1]);
-    }
-    make(a, neg, &r)
+        // Rounds towards minus infinity.
+        for r in r.iter_mut() {
+            (*r, lost) = r.overflowing_add(lost as u64);
+            if !lost {
+                break;
+            }
+        }
+    })
 }
 
 /// The integer that a float without a fraction is. None if not finite.
@@ -749,16 +841,16 @@ pub fn print(x: Term, base: u32) -> Option<String> {
 /// An unsigned or two's complement integer out of its bytes, least significant first.
 pub fn from_le_bytes<A: Alloc + ?Sized>(a: &mut A, bytes: &[u8], signed: bool) -> Arith {
     let neg = signed && bytes.last().is_some_and(|b| b & 0x80 != 0);
-    let mut d = Digits::with_capacity(bytes.len() / 8 + 1);
-    for c in bytes.chunks(8) {
-        let mut w = if neg { [0xFF; 8] } else { [0; 8] };
-        w[..c.len()].copy_from_slice(c);
-        d.push(u64::from_le_bytes(w));
-    }
-    if neg {
-        negate(&mut d);
-    }
-    make(a, neg, &d)
+    make_by(a, neg, bytes.len().div_ceil(8), |d| {
+        for (d, c) in d.iter_mut().zip(bytes.chunks(8)) {
+            let mut w = if neg { [0xFF; 8] } else { [0; 8] };
+            w[..c.len()].copy_from_slice(c);
+            *d = u64::from_le_bytes(w);
+        }
+        if neg {
+            negate(d);
+        }
+    })
 }
 
 /// Writes the low bytes of the two's complement form of an integer, least significant first. False if `x` is no
@@ -798,5 +890,57 @@ pub fn to_u64(x: Term) -> Option<u64> {
     match x.as_big()? {
         (false, &[d]) => Some(d),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_by_words_are_those_of_the_machine() {
+        let mut x = 88172645463325252u64;
+        let mut next = || {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            x
+        };
+        let mut some = vec![
+            1,
+            2,
+            3,
+            7,
+            10,
+            (1 << 32) - 1,
+            1 << 32,
+            1 << 63,
+            (1 << 63) + 1,
+            u64::MAX - 1,
+            u64::MAX,
+        ];
+        some.extend((0..40).map(|i| next() >> i));
+        for &d in &some {
+            let by = ByWord::new(d);
+            for high in some.iter().flat_map(|&h| [h % by.d, by.d - 1 - h % by.d]) {
+                for &low in &some {
+                    let t = (high as u128) << 64 | low as u128;
+                    let (q, r) = (t / by.d as u128, t % by.d as u128);
+                    assert_eq!(by.step(high, low), (q as u64, r as u64), "{t} {d}");
+                }
+            }
+            for &top in &some {
+                let m = [next(), u64::MAX, 0, top];
+                let mut q = [0; 4];
+                let mut r = by.divide(&m, |i, v| q[i] = v);
+                // Back: the quotient times the divisor, and the remainder.
+                for (i, &q) in q.iter().enumerate() {
+                    let t = q as u128 * d as u128 + r as u128;
+                    assert_eq!(t as u64, m[i]);
+                    r = (t >> 64) as u64;
+                }
+                assert_eq!(r, 0);
+            }
+        }
     }
 }

@@ -89,6 +89,8 @@ fn operators() {
             let mut p = vec![0; n];
             p[n - 1] = 1 << (r.next() % 64);
             ops.push(a.big(neg, &p));
+            // Products of these have as many bits as both together.
+            ops.push(a.big(neg, &vec![u64::MAX; n]));
         }
     }
     ops.push(a.float(1.5));
