@@ -13,11 +13,15 @@ PATH="$HOME/.cargo/bin:$PATH"
 profdata=$(find "$(rustc --print sysroot)" -name llvm-profdata -type f 2>/dev/null | head -1)
 [ -n "$profdata" ] || { echo "llvm-profdata isn't installed: rustup component add llvm-tools" >&2; exit 1; }
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+pid=
+trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
-RUSTFLAGS="-Cprofile-generate=$dir/raw --cfg purlin_counts" cargo build --release -q -p purlin --target-dir target/counts || exit 1
+unset PURLIN_JIT PURLIN_PROFILE
+# Where counts go if nothing else is said; parts of flags may have spaces.
+CARGO_ENCODED_RUSTFLAGS=$(printf -- '-Cprofile-generate=%s\037--cfg\037purlin_counts' "$PWD/target/counts/raw") \
+  cargo build --release -q -p purlin --target-dir target/counts || exit 1
 # How servers are asked: this doesn't count.
-cargo build --release -q -p purlin-measure --example http_rate || exit 1
+cargo build --release -q -p purlin-measure --example http_rate --target-dir target/asks || exit 1
 purlin=target/counts/release/purlin
 
 erlc -o "$dir" benches/programs/*.erl benches/sockets.erl examples/http/http_server.erl 2>/dev/null || exit 1
@@ -29,7 +33,11 @@ if [ -n "$libraries" ] && elixirc -o "$dir" examples/vgm/lib/vgm/*.ex benches/pr
   export ERL_LIBS
 fi
 export LLVM_PROFILE_FILE="$dir/programs-%m.profraw"
-run() { timeout 120 "$purlin" erl -noshell -pa "$dir" "$@" </dev/null >"$dir/out" 2>&1 || echo "failed: $*" >&2; }
+failed() {
+  echo "failed: $*" >&2
+  : >"$dir/failed"
+}
+run() { timeout 120 "$purlin" erl -noshell -pa "$dir" "$@" </dev/null >"$dir/out" 2>&1 || failed "$@"; }
 for module in $modules; do
   for name in $(erl -noshell -pa "$dir" -eval "[io:format(\"~s \", [N]) || N <- $module:names()], halt()."); do
     # It is nothing but one loop, beside which the compiler finds all else cold.
@@ -53,9 +61,16 @@ serve() {
     [ -n "$port" ] && break
     sleep 0.1
   done
-  target/release/examples/http_rate "$port" "$path" "$rate" 64 10 >/dev/null 2>&1 || echo "failed: $path" >&2
+  timeout 60 target/asks/release/examples/http_rate "$port" "$path" "$rate" 64 10 >/dev/null 2>&1 || failed "$path"
   kill -TERM "$pid"
-  wait "$pid"
+  # Its counts are written as it ends.
+  for _ in $(seq 200); do
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -9 "$pid" 2>/dev/null && failed "the end of $path"
+  wait "$pid" 2>/dev/null
+  pid=
 }
 for path in / /whole /split; do
   serve 1000 "$path" "$purlin" erl -noshell -pa "$dir" -run http_server main 0
@@ -65,10 +80,12 @@ if [ -n "$libraries" ]; then
     serve 500 "$path" "$purlin" elixir --erl -noshell examples/http/pages.exs 0
   done
 fi
+[ ! -e "$dir/failed" ] || { echo "something failed: the profile stays as it is" >&2; exit 1; }
 mkdir -p profile
-# Servers do a little of everything, and programs a great deal of one thing: what servers do is to count as much.
-"$profdata" merge --sparse -o profile/x86_64.profdata --weighted-input="1,$(echo "$dir"/programs-*.profraw)" \
-  --weighted-input="20,$(echo "$dir"/servers-*.profraw)" || exit 1
+# Servers do a little of everything, and programs a great deal of one thing: what servers do is to count as much. The file is there whole or not at all:
+# the compiler doesn't take half of one.
+"$profdata" merge --sparse -o profile/new --weighted-input="1,$(echo "$dir"/programs-*.profraw)" \
+  --weighted-input="20,$(echo "$dir"/servers-*.profraw)" && mv profile/new profile/x86_64.profdata || exit 1
 # Cargo doesn't know that all crates depend on it.
 touch crates/*/src/lib.rs crates/purlin/src/main.rs
 ls -l profile/x86_64.profdata

@@ -8,8 +8,8 @@ profile=${0%/*}/../profile/x86_64.profdata
 uses() {
   [ "${PURLIN_PROFILE:-1}" != 0 ] && [ -r "$profile" ] && [ "$(uname -sm)" = "Linux x86_64" ] || return 1
   case " $* " in
-    # Another target; a build that counts, or has counts of its own.
-    *" --target "* | *profile-generate* | *profile-use*) return 1 ;;
+    # Another target; a build that counts for another purpose, or has counts of its own.
+    *" --target "* | *profile-generate* | *profile-use* | *instrument-coverage*) return 1 ;;
     *" opt-level=3 "*) ;;
     *) return 1 ;;
   esac

@@ -339,9 +339,8 @@ items! {
             let pids = sched::multi_scheduling::blockers().0;
             system_flag::pids_once(cx, &pids)
         };
-    "normal_multi_scheduling_blockers": "Pids that block normal schedulers, in any way." => |cx, _| {
-            let (all, normal) = sched::multi_scheduling::blockers();
-            let pids: Vec<Term> = all.into_iter().chain(normal).collect();
+    "normal_multi_scheduling_blockers": "Pids that block normal schedulers alone." => |cx, _| {
+            let pids = sched::multi_scheduling::blockers().1;
             system_flag::pids_once(cx, &pids)
         };
     "build_type" | "emu_type": "What the emulator was built as." => |_, _| {

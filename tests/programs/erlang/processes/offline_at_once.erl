@@ -3,7 +3,11 @@
 -export([main/0]).
 
 main() ->
-    [io:format("~p ~p~n", [W, lists:usort([run(W) || _ <- lists:seq(1, 200)])]) || W <- [online, block_normal, block]].
+    [io:format("~p ~p~n", [W, lists:usort([run(W) || _ <- lists:seq(1, 200)])]) || W <- [online, block_normal, block]],
+    io:format("~p~n", [[{X, erlang:system_flag(multi_scheduling, X), blockers()} || X <- [block, block, unblock, block_normal, unblock, unblock_normal]]]).
+
+blockers() ->
+    {length(erlang:system_info(multi_scheduling_blockers)), length(erlang:system_info(normal_multi_scheduling_blockers))}.
 
 %% It is moved to the second scheduler now and then, since another computes beside it.
 run(W) ->
