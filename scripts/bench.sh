@@ -19,15 +19,7 @@ fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
-erlc -o "$dir" benches/programs/*.erl || exit 1
-modules="sequential ordinary idioms toolchain pieces processes sharing again"
-# Programs in Elixir, where it is installed; they need its libraries.
-libraries=$(elixir -e 'IO.puts(Path.dirname(:code.lib_dir(:elixir)))' 2>/dev/null)
-if [ -n "$libraries" ] && elixirc -o "$dir" examples/vgm/lib/vgm/*.ex benches/programs/*.ex >"$dir/err" 2>&1; then
-  modules="$modules pipelines chips"
-  ERL_LIBS=$libraries${ERL_LIBS:+:$ERL_LIBS}
-  export ERL_LIBS
-fi
+. scripts/programs.sh
 headers=$(erl -noshell -eval 'io:put_chars(code:root_dir()), halt().')/usr/include
 # Native libraries, where there is a C compiler and OTP has its headers.
 if cc -shared -fPIC -O2 -I"$headers" benches/programs/bench_nif.c -o "$dir/bench_nif.so" 2>/dev/null; then

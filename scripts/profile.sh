@@ -24,14 +24,8 @@ CARGO_ENCODED_RUSTFLAGS=$(printf -- '-Cprofile-generate=%s\037--cfg\037purlin_co
 cargo build --release -q -p purlin-measure --example http_rate --target-dir target/asks || exit 1
 purlin=target/counts/release/purlin
 
-erlc -o "$dir" benches/programs/*.erl benches/sockets.erl examples/http/http_server.erl 2>/dev/null || exit 1
-modules="sequential ordinary idioms toolchain pieces processes sharing again"
-libraries=$(elixir -e 'IO.puts(Path.dirname(:code.lib_dir(:elixir)))' 2>/dev/null)
-if [ -n "$libraries" ] && elixirc -o "$dir" examples/vgm/lib/vgm/*.ex benches/programs/*.ex >"$dir/err" 2>&1; then
-  modules="$modules pipelines chips"
-  ERL_LIBS=$libraries${ERL_LIBS:+:$ERL_LIBS}
-  export ERL_LIBS
-fi
+. scripts/programs.sh
+erlc -o "$dir" benches/sockets.erl examples/http/http_server.erl || exit 1
 export LLVM_PROFILE_FILE="$dir/programs-%m.profraw"
 failed() {
   echo "failed: $*" >&2

@@ -1,0 +1,10 @@
+# Read by `bench.sh` and `profile.sh`: compiles the programs of benches/programs into the folder `dir`, and sets `modules`, theirs; those in
+# Elixir are among them where it is installed, and ERL_LIBS has its libraries then.
+erlc -o "$dir" benches/programs/*.erl || exit 1
+modules="sequential ordinary idioms toolchain pieces processes sharing again"
+libraries=$(elixir -e 'IO.puts(Path.dirname(:code.lib_dir(:elixir)))' 2>/dev/null)
+if [ -n "$libraries" ] && elixirc -o "$dir" examples/vgm/lib/vgm/*.ex benches/programs/*.ex >"$dir/err" 2>&1; then
+  modules="$modules pipelines chips"
+  ERL_LIBS=$libraries${ERL_LIBS:+:$ERL_LIBS}
+  export ERL_LIBS
+fi
