@@ -1,17 +1,20 @@
 # Each target installs what is missing on a Debian machine, then does its work. `sh demo`, `sh test` and `sh bench` need no make.
 # A line with `##` is what `make help` shows of a target.
-.PHONY: all install uninstall deb image releases figures help demo test test-modes test-release test-aarch64 models check tidy coverage bench conformance profile generated fuzz soak hunt selfbuild setup \
+.PHONY: all dist install uninstall deb image releases figures help demo test test-modes test-release test-aarch64 models check tidy coverage bench conformance generated fuzz soak hunt selfbuild setup \
   roots atoms tables cluster networks nif-packages nif-rustler rabbitmq applications
-all: ## builds the release
+all: ## builds a release without a profile
 	cargo build --release
 
+dist: setup ## builds what is shipped, by a profile of what runs how often (ten minutes)
+	@sh scripts/dist.sh
+
 help: ## lists the targets
-	@grep -hE '^[a-z][a-z%-]*:.*##' Makefile | awk -F':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z][a-z0-9%-]*:.*##' Makefile | awk -F':.*## ' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
 # The program, its manual page and completions for shells, below PREFIX (/usr/local); DESTDIR stands before that.
 PREFIX ?= /usr/local
 install: ## installs the program, its manual page and completions below PREFIX
-	@[ -x target/release/purlin ] || cargo build --release
+	@[ -x target/dist/purlin ] || sh scripts/dist.sh
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" sh scripts/install.sh
 uninstall: ## takes away what install has put there
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" sh scripts/install.sh --uninstall
@@ -39,7 +42,7 @@ setup: ## installs what building and testing need and the machine lacks
 roots: ## fetches other releases of Erlang and Elixir, with their stock emulators, to target/roots
 	@sh scripts/roots.sh $(ROOT)
 
-demo: ## what Purlin is for, in ten minutes: a million processes on both runtimes
+demo: ## what Purlin is for, in twenty minutes: a million processes on both runtimes
 	@sh demo
 
 test: ## runs every test; the last line is the count
@@ -87,9 +90,6 @@ bench-%: ## another measurement; `sh bench` lists them
 # SUITES names some: make conformance SUITES="lists_SUITE elixir/eex"
 conformance: setup ## OTP's and Elixir's own test suites on both runtimes
 	@sh scripts/conformance.sh $(SUITES)
-
-profile: setup ## what release builds are made by: how often each part of the runtime runs
-	@sh scripts/profile.sh
 
 tables: setup ## tests/otp/natives.md: native functions that are there and that are missing
 	@sh scripts/compatibility.sh

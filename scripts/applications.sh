@@ -69,10 +69,7 @@ if [ "${1:-}" = table ]; then
   exit
 fi
 
-if [ -z "${PURLIN:-}" ]; then
-  cargo build --release -q || exit 1
-  PURLIN=$here/target/release/purlin
-fi
+. scripts/executable.sh
 PURLIN=$(realpath "$PURLIN")
 
 # checkout NAME: the folder among APPS that has it.

@@ -14,10 +14,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
 turn=${TURN:-10} rounds=${ROUNDS:-3} connections=${CONNECTIONS:-400} threads=${THREADS:-2}
-if [ -z "${PURLIN:-}" ]; then
-  cargo build --release -q || exit 1
-  PURLIN=$PWD/target/release/purlin
-fi
+. scripts/executable.sh
 if [ -n "${RATE:-}" ]; then
   cargo build --release -q -p purlin-measure --example http_rate || exit 1
 else

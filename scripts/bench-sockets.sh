@@ -10,10 +10,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
 rounds=${ROUNDS:-3} idle=${IDLE:-10000}
-if [ -z "${PURLIN:-}" ]; then
-  cargo build --release -q || exit 1
-  PURLIN=$PWD/target/release/purlin
-fi
+. scripts/executable.sh
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Debian packages of this tree in target/debian: `purlin`, and `purlin-erl`, which makes it the system's erl. lintian looks at them,
 # and each is installed, used and removed in a fresh root, in which nothing may be left. SKIP_TEST=1 only makes them.
-# PURLIN names the program (target/release/purlin, built if it isn't there).
+# PURLIN names the program (target/dist/purlin, built if it isn't there).
 set -eu
 cd "$(dirname "$0")/.."
 here=$PWD
-program=${PURLIN:-$here/target/release/purlin}
-[ -x "$program" ] || cargo build --release
+program=${PURLIN:-$here/target/dist/purlin}
+[ -x "$program" ] || sh scripts/dist.sh
 out=$here/target/debian
 need=""
 for p in dpkg-shlibdeps:dpkg-dev lintian:lintian mmdebstrap:mmdebstrap strip:binutils fakeroot:fakeroot; do

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Builds the release, shows what it runs on, serves a page, renders a song, and measures a million processes and a page of 3 GB on Purlin and
+# Builds what is shipped (`make dist`), shows what it runs on, serves a page, renders a song, and measures a million processes and a page of 3 GB on Purlin and
 # on the stock runtime. SIZES and the names of steps shorten the processes' part, as for scripts/ladder.sh, and leave the
 # large page out: SIZES=1000 scripts/demo.sh count
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$HOME/.cargo/bin:$PATH"
-cargo build --release -q
-purlin=target/release/purlin
+sh scripts/dist.sh
+purlin=target/dist/purlin
+export PURLIN="$PWD/$purlin"
 "$purlin" version
 echo
 echo "examples/hello.exs on Purlin:"

@@ -11,10 +11,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
 n=${1:-10000000}
-if [ -z "${PURLIN:-}" ]; then
-  cargo build --release -q || exit 1
-  PURLIN=$PWD/target/release/purlin
-fi
+. scripts/executable.sh
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 status=0

@@ -1,13 +1,13 @@
 #!/bin/sh
 # Whether figures in README and docs agree with what commands print now: scripts/figures.sh [GROUP…]. docs/figures.txt has a line for
 # each: the group of commands that it is from, where it stands, and how far off it may be. Groups are sizes, idle (the default),
-# image and ladder (minutes, gigabytes). PURLIN names the program (target/release/purlin). Status 1 if one disagrees.
+# image and ladder (minutes, gigabytes). PURLIN names the program (target/dist/purlin). Status 1 if one disagrees.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 here=$PWD
-PURLIN=${PURLIN:-$here/target/release/purlin}
+PURLIN=${PURLIN:-$here/target/dist/purlin}
 export PURLIN
-[ -x "$PURLIN" ] || cargo build --release || exit 1
+[ -x "$PURLIN" ] || sh scripts/dist.sh || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 [ $# -gt 0 ] || set -- sizes idle

@@ -17,10 +17,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
-if [ -z "${PURLIN:-}" ]; then
-  cargo build --release -q || exit 1
-  PURLIN=$PWD/target/release/purlin
-fi
+. scripts/executable.sh
 seed=${SEED:-$(date +%s)} all=${COUNT:-2000} rounds=${ROUNDS:-1} modes=${MODES:-plain}
 unset PURLIN_GC_STRESS
 dir=$(mktemp -d)

@@ -19,10 +19,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
 root=$PWD
-if [ -z "${PURLIN:-}" ]; then
-  cargo build --release -q || exit 1
-  PURLIN=$root/target/release/purlin
-fi
+. scripts/executable.sh
 DEBUG=${DEBUG:-$root/target/debug/purlin}
 if [ -n "${RELEASE:-}" ]; then
   other=${ROOTS:-$root/target/roots}/$RELEASE

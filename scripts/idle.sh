@@ -8,10 +8,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
-if [ -z "${PURLIN:-}" ]; then
-  cargo build --release -q || exit 1
-  PURLIN=$PWD/target/release/purlin
-fi
+. scripts/executable.sh
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 printf '%-30s | %11s %6s %10s %6s | %8s %8s\n' flags "Purlin MiB" "own" "stock MiB" "own" "Purlin s" "stock s"
 for flags in "" "+Q 134217727" "+Q 134217727 +P 134217727"; do

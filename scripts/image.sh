@@ -4,7 +4,7 @@
 # compiler, as another user, with the root read-only. What there is beside OTP may take MOST_MB (30).
 # BUILDER=buildah has the Containerfile itself built, both stages, without a registry: its base is made here of Debian's packages, with
 # the certificates that this machine trusts beside Debian's; BASE names a tar with that base, made if it isn't there. BUILD_ARGS: more for `buildah bud`, for instance
-# `--build-arg CARGO_PROFILE_RELEASE_LTO=off`.
+# `--build-arg CARGO_PROFILE_DIST_LTO=off`.
 set -eu
 cd "$(dirname "$0")/.."
 here=$PWD
@@ -28,7 +28,7 @@ trap 'umount "$work/run/rootfs/proc" "$work/run/rootfs/dev" "$work/run/rootfs" 2
 chmod 755 "$work"
 rm -rf "$out"
 by_umoci() {
-  [ -x "${PURLIN:-target/release/purlin}" ] || cargo build --release
+  [ -x "${PURLIN:-target/dist/purlin}" ] || sh scripts/dist.sh
   sh scripts/image_root.sh "$work/files"
   umoci init --layout "$out"
   umoci new --image "$out:latest"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # The files of an image, into the folder ROOT: scripts/image_root.sh ROOT. It has a C library, a shell and little tools (busybox),
 # OTP without its emulator, and Purlin as `purlin`, `erl`, `erlc` and `escript`. Packages come from the machine's own apt and are
-# unpacked, not installed. OTP_PACKAGES names the parts of OTP; PURLIN the program (target/release/purlin).
+# unpacked, not installed. OTP_PACKAGES names the parts of OTP; PURLIN the program (target/dist/purlin).
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 root=${1:?the folder of the image}
-program=${PURLIN:-$here/target/release/purlin}
+program=${PURLIN:-$here/target/dist/purlin}
 otp=${OTP_PACKAGES:-erlang-base erlang-crypto erlang-asn1 erlang-public-key erlang-ssl erlang-inets erlang-syntax-tools
   erlang-runtime-tools erlang-mnesia erlang-tools erlang-xmerl}
 # What the programs among them are linked with, and certificates for those who speak TLS.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs Purlin, or takes it away: scripts/install.sh [--uninstall]. PREFIX (/usr/local) is where it goes; DESTDIR stands before
 # that, for those who make packages. The program is stripped; the manual page and the completions are what it says itself.
-# PURLIN names the program to install (target/release/purlin). CROSS: a Purlin that runs here, where that one doesn't.
+# PURLIN names the program to install (target/dist/purlin). CROSS: a Purlin that runs here, where that one doesn't.
 set -eu
 cd "$(dirname "$0")/.."
 prefix=${PREFIX:-/usr/local}
@@ -13,7 +13,7 @@ case $prefix in
     ;;
 esac
 to=${DESTDIR:-}$prefix
-program=${PURLIN:-target/release/purlin}
+program=${PURLIN:-target/dist/purlin}
 runs=${CROSS:-$program}
 bash=$to/share/bash-completion/completions/purlin
 zsh=$to/share/zsh/${ZSH_FOLDER:-site-functions}/_purlin

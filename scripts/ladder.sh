@@ -13,10 +13,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
-if [ -z "${PURLIN:-}" ]; then
-  cargo build --release -q || exit 1
-  PURLIN=$PWD/target/release/purlin
-fi
+. scripts/executable.sh
 steps=${*:-task spawn reduce count registry remote flags}
 sizes=${SIZES:-1000 100000 1000000}
 dir=$(mktemp -d)

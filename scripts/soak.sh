@@ -8,10 +8,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"
-if [ -z "${PURLIN:-}" ]; then
-  cargo build --release -q || exit 1
-  PURLIN=$PWD/target/release/purlin
-fi
+. scripts/executable.sh
 seconds=${1:-60}
 [ $# -gt 0 ] && shift
 runtime=$PURLIN

@@ -68,8 +68,8 @@ fn end(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// In a build that counts what runs how often (`scripts/profile.sh`): the counts are written by functions of the C library's `exit`, which
-/// is not called here.
+/// Writes the counts of a build that counts what runs how often (`scripts/dist.sh`). The C library's
+/// `exit` would do so, but it is not called here.
 #[cfg(purlin_counts)]
 fn write_counts() {
     unsafe extern "C" {
