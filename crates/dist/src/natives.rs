@@ -845,9 +845,9 @@ bifs! {
     Plain "erlang":"dist_ctrl_get_data_notification"/1 = dist_ctrl_get_data_notification_1;
     Plain "erlang":"dist_ctrl_get_opt"/2 = dist_ctrl_get_opt_2;
     Plain "erlang":"dist_ctrl_set_opt"/3 = dist_ctrl_set_opt_3;
-    Plain "erlang":"spawn_request_abandon"/1 = spawn_request_abandon_1;
+    Plain "erlang":"spawn_request_abandon"/1 = spawn_request_abandon_1 [writes(Cell)];
     Plain "erts_debug":"dist_ext_to_term"/2 = dist_ext_to_term_2;
-    Plain "erts_internal":"create_dist_channel"/3 = create_dist_channel_3;
+    Plain "erts_internal":"create_dist_channel"/3 = create_dist_channel_3 [writes(All) outside(Node)];
     Plain "erts_internal":"dist_spawn_request"/4 = dist_spawn_request_4 [long];
     Plain "erts_internal":"get_creation"/0 = get_creation_0;
     Plain "erts_internal":"get_dflags"/0 = get_dflags_0;

@@ -9,6 +9,7 @@ pub mod contract;
 pub mod genops;
 pub mod helpers;
 pub mod known;
+pub mod natives;
 pub mod ops;
 pub mod release;
 pub mod types;

@@ -26,14 +26,16 @@ impl Feature {
     }
 }
 
-const fn since(release: u32) -> Feature {
+/// From that release on.
+pub const fn since(release: u32) -> Feature {
     Feature {
         since: release,
         before: u32::MAX,
     }
 }
 
-const fn before(release: u32) -> Feature {
+/// In the releases before that one.
+pub const fn before(release: u32) -> Feature {
     Feature {
         since: 0,
         before: release,
@@ -295,164 +297,9 @@ pub const MAY_LACK: &[&str] = &[
     "persistent_term",
 ];
 
-/// Natives that not every release has: module, name, arity. Those that stand in no row are in all.
-const NATIVES: &[(Feature, &str, &[(&str, u8)])] = &[
-    (
-        before(26),
-        "erlang",
-        &[
-            ("binary_to_integer", 1),
-            ("binary_to_integer", 2),
-            ("display_nl", 0),
-            ("display_string", 1),
-            ("list_to_integer", 1),
-            ("list_to_integer", 2),
-        ],
-    ),
-    (before(26), "erts_debug", &[("display", 1)]),
-    (before(26), "string", &[("list_to_integer", 1)]),
-    (since(26), "erlang", &[("display_string", 2)]),
-    (
-        since(26),
-        "erts_internal",
-        &[
-            ("binary_to_integer", 2),
-            ("list_to_integer", 2),
-            ("term_to_string", 2),
-        ],
-    ),
-    (since(26), "ets", &[("lookup_element", 4)]),
-    (
-        since(27),
-        "code",
-        &[
-            ("coverage_support", 0),
-            ("get_coverage", 2),
-            ("get_coverage_mode", 0),
-            ("get_coverage_mode", 1),
-            ("reset_coverage", 1),
-            ("set_coverage_mode", 1),
-        ],
-    ),
-    (
-        since(27),
-        "erts_internal",
-        &[
-            ("trace", 4),
-            ("trace_info", 3),
-            ("trace_pattern", 4),
-            ("trace_session_create", 3),
-            ("trace_session_destroy", 1),
-        ],
-    ),
-    (
-        since(27),
-        "erts_trace_cleaner",
-        &[("check", 0), ("send_trace_clean_signal", 1)],
-    ),
-    (
-        since(27),
-        "ets",
-        &[
-            ("first_lookup", 1),
-            ("last_lookup", 1),
-            ("next_lookup", 2),
-            ("prev_lookup", 2),
-            ("update_element", 4),
-        ],
-    ),
-    (
-        before(28),
-        "erlang",
-        &[
-            ("system_monitor", 0),
-            ("system_monitor", 1),
-            ("system_monitor", 2),
-        ],
-    ),
-    (since(28), "code", &[("get_debug_info", 1)]),
-    (
-        since(28),
-        "erlang",
-        &[("exit", 3), ("hibernate", 0), ("link", 2)],
-    ),
-    (
-        since(28),
-        "erts_internal",
-        &[
-            ("notify_breakpoint_hit", 3),
-            ("processes_next", 1),
-            ("system_monitor", 1),
-            ("system_monitor", 3),
-        ],
-    ),
-    (since(28), "persistent_term", &[("put_new", 2)]),
-    (
-        since(27),
-        "prim_net",
-        &[("nif_getservbyname", 2), ("nif_getservbyport", 2)],
-    ),
-    (since(27), "prim_socket", &[("nif_sendv", 3)]),
-    (before(29), "prim_socket", &[("nif_getopt", 4)]),
-    (since(29), "prim_socket", &[("nif_getopt", 5)]),
-    (
-        since(29),
-        "prim_socket",
-        &[
-            ("nif_bind", 3),
-            ("nif_peeloff", 2),
-            ("nif_peernames", 2),
-            ("nif_recvmmsg", 6),
-            ("nif_sendmmsg", 4),
-            ("nif_socknames", 2),
-        ],
-    ),
-    (since(28), "re", &[("import", 1)]),
-    (
-        since(29),
-        "erlang",
-        &[("exit_signal", 3), ("is_integer", 3), ("is_record", 1)],
-    ),
-    (since(29), "erts_debug", &[("unaligned_bitstring", 2)]),
-];
-
-/// Modules all of whose natives came with a release.
-const MODULES: &[(Feature, &str)] = &[
-    (since(26), "prim_tty"),
-    (since(28), "erl_debugger"),
-    (since(28), "zstd"),
-    (since(29), "records"),
-];
-
-/// Whether a release has a native function of that name.
-pub fn has_native(release: u32, module: &str, name: &str, arity: u8) -> bool {
-    let named = |(_, m, names): &&(Feature, &str, &[(&str, u8)])| {
-        *m == module && names.contains(&(name, arity))
-    };
-    NATIVES
-        .iter()
-        .find(named)
-        .is_none_or(|(f, ..)| f.is_in(release))
-        && MODULES
-            .iter()
-            .find(|(_, m)| *m == module)
-            .is_none_or(|(f, _)| f.is_in(release))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn natives_come_and_go() {
-        assert!(has_native(25, "lists", "reverse", 2));
-        assert!(has_native(25, "erlang", "display_nl", 0));
-        assert!(!has_native(27, "erlang", "display_nl", 0));
-        assert!(!has_native(27, "zstd", "compress_nif", 3));
-        assert!(has_native(29, "zstd", "compress_nif", 3));
-        assert!(!has_native(28, "erlang", "is_integer", 3));
-        assert!(has_native(28, "erlang", "is_integer", 1));
-    }
 
     #[test]
     fn first_atoms_are_of_one_list() {
@@ -465,17 +312,5 @@ mod tests {
             names.dedup();
             assert_eq!(names.len(), n);
         }
-    }
-
-    #[test]
-    fn a_native_stands_in_one_row() {
-        let all = NATIVES
-            .iter()
-            .flat_map(|(_, m, names)| names.iter().map(move |n| (*m, *n)));
-        let mut all: Vec<_> = all.collect();
-        let n = all.len();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), n);
     }
 }

@@ -68,22 +68,7 @@ pub const FUN_STUBS: usize = 13;
 /// As many, from none on, as store a different number of arguments for a native.
 pub const BIF_STUBS: usize = registers::X_REGS.len() + 1;
 
-/// A native that has a template.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Native {
-    Abs,
-    Element,
-    Divide,
-    Not,
-    And,
-    Or,
-    Xor,
-    Min,
-    Max,
-    KeyFind,
-    KeyMember,
-    Member,
-}
+pub use purlin_isa::natives::Template as Native;
 
 /// Facts about the runtime that the driver is told.
 pub struct Env<'a> {

@@ -6,7 +6,10 @@
 use crate::cx::{BifResult, Context, Env, Sees};
 use crate::hashing::Hashing;
 use crate::modules::BifModule;
-use purlin_term::{NIL, Term, atom, release};
+pub use purlin_isa::natives::{Outside, Template, Touches};
+pub use purlin_isa::release::{before, since};
+use purlin_term::release::{self, ALWAYS, Feature};
+use purlin_term::{NIL, Term, atom};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -73,6 +76,10 @@ pub fn enter_by(instead: fn(&Bif) -> Option<Call>) {
 }
 
 impl Bif {
+    /// Whether the release that is stood in for has it.
+    pub fn is_there(&self) -> bool {
+        release::has(self.traits.releases) && release::has(self.home.releases)
+    }
     /// The function that code is to call.
     pub fn entry(&self) -> Call {
         let instead = INSTEAD.get().and_then(|f| f(self));
@@ -81,7 +88,7 @@ impl Bif {
 }
 
 /// The special properties of a native.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Traits {
     /// On much data it is called again on a dirty CPU thread. See [`reschedule`](crate::reschedule).
     pub long: bool,
@@ -95,6 +102,27 @@ pub struct Traits {
     /// It makes other code current, takes code away or patches it: who has made anything of code, and holds it in hand across a call
     /// of natives, lets it go before this one.
     pub changes_code: bool,
+    /// The shared thing that it reads (`reads(Key)`) or writes (`writes(Key)`). Calls of such natives are
+    /// the scheduling points of the race finder.
+    pub touches: Option<Touches>,
+    /// It writes what it touches.
+    pub writes: bool,
+    /// It sends its second argument to its first.
+    pub sends: bool,
+    /// It makes a process or a port, or starts a timer.
+    pub makes: bool,
+    /// It writes, but may find that it has nothing to write, as whoever asks for a lock does.
+    pub may_do_nothing: bool,
+    /// It sends a signal to a process that its arguments do not name.
+    pub signals_unnamed: bool,
+    /// Its result comes from outside the program: a replay is given the recorded one.
+    pub recorded: bool,
+    /// How it reaches what is outside the program.
+    pub outside: Option<Outside>,
+    /// Machine code has a template for it.
+    pub template: Option<Template>,
+    /// The releases that have it (`since(28)`, `before(26)`).
+    pub releases: Feature,
 }
 
 impl Traits {
@@ -105,15 +133,53 @@ impl Traits {
         raises: false,
         here: false,
         changes_code: false,
+        touches: None,
+        writes: false,
+        sends: false,
+        makes: false,
+        may_do_nothing: false,
+        signals_unnamed: false,
+        recorded: false,
+        outside: None,
+        template: None,
+        releases: ALWAYS,
+    };
+}
+
+/// Sets one of the [`Traits`] as the row of a native writes it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! native_trait {
+    ($t:ident reads($of:ident)) => {
+        $t.touches = Some($crate::bif::Touches::$of)
+    };
+    ($t:ident writes($of:ident)) => {
+        $t.touches = Some($crate::bif::Touches::$of);
+        $t.writes = true
+    };
+    ($t:ident outside($of:ident)) => {
+        $t.outside = Some($crate::bif::Outside::$of)
+    };
+    ($t:ident template($of:ident)) => {
+        $t.template = Some($crate::bif::Template::$of)
+    };
+    ($t:ident since($release:literal)) => {
+        $t.releases = $crate::bif::since($release)
+    };
+    ($t:ident before($release:literal)) => {
+        $t.releases = $crate::bif::before($release)
+    };
+    ($t:ident $flag:ident) => {
+        $t.$flag = true
     };
 }
 
 /// The rows of a file: `bifs! { Guard "erlang":"abs"/1 = abs_1; … }`, the implementation being
-/// `fn abs_1(cx: &mut Env, args: [Term; 1]) -> BifResult`, or with `Cx`. Its special properties stand behind, as
-/// [`Traits`] names it: `Plain "lists":"member"/2 = member_2 [long];`
+/// `fn abs_1(cx: &mut Env, args: [Term; 1]) -> BifResult`, or with `Cx`. Special properties follow in
+/// brackets, as [`Traits`] names them: `Plain "lists":"member"/2 = member_2 [long template(Member)];`
 #[macro_export]
 macro_rules! bifs {
-    ($($kind:ident $m:literal : $n:literal / $a:literal = $f:path $([$($trait:ident)*])?;)*) => {
+    ($($kind:ident $m:literal : $n:literal / $a:literal = $f:path $([$($trait:ident $(($arg:tt))?)*])?;)*) => {
         /// The natives of this file.
         pub const BIFS: &[$crate::bif::Bif] = &[$($crate::bif::Bif {
             module: $m,
@@ -124,7 +190,7 @@ macro_rules! bifs {
             #[allow(unused_mut)]
             traits: {
                 let mut t = $crate::bif::Traits::NONE;
-                $($(t.$trait = true;)*)?
+                $($($crate::native_trait!(t $trait $(($arg))?);)*)?
                 t
             },
             blind: $crate::bif::is_blind::<_, $a>($f),
@@ -189,7 +255,7 @@ pub fn install(tables: &[&'static [Bif]]) {
         tables
             .iter()
             .flat_map(|t| t.iter())
-            .filter(|b| release::has_native(b.module, b.name, b.arity))
+            .filter(|b| b.is_there())
             .map(|b| format!("{}:{}/{}", b.module, b.name, b.arity)),
     );
     NATIVES.get_or_init(|| {
@@ -197,7 +263,7 @@ pub fn install(tables: &[&'static [Bif]]) {
             .iter()
             .flat_map(|t| t.iter())
             .enumerate()
-            .filter(|(_, b)| release::has_native(b.module, b.name, b.arity))
+            .filter(|(_, b)| b.is_there())
             .map(|(i, b)| (key_of(b), (i as u32, b)))
             .collect()
     });
@@ -219,6 +285,18 @@ pub fn raises(f: Term, arity: u32) -> bool {
 fn key_of(b: &Bif) -> (u64, u64, u32) {
     let word = |name| atom::intern(name).raw();
     (word(b.module), word(b.name), u32::from(b.arity))
+}
+
+/// All natives that are installed, sorted by module, name and arity.
+pub fn all() -> Vec<&'static Bif> {
+    let mut all: Vec<&Bif> = NATIVES
+        .get()
+        .into_iter()
+        .flatten()
+        .map(|(_, (_, b))| *b)
+        .collect();
+    all.sort_unstable_by_key(|b| (b.module, b.name, b.arity));
+    all
 }
 
 /// The native of that name, with its row number.

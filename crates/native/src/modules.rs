@@ -1,5 +1,6 @@
 //! The Erlang modules that have BIFs: what is true of all BIFs of a module. One row each; rows of BIFs refer to them.
 
+use purlin_term::release::{ALWAYS, Feature, since};
 use purlin_term::{Term, atom};
 use std::sync::OnceLock;
 
@@ -10,6 +11,8 @@ pub struct BifModule {
     pub errors: Option<&'static str>,
     /// The library they belong to.
     pub library: Library,
+    /// The releases that have the module's natives.
+    pub releases: Feature,
 }
 
 /// Where BIFs of a module come from, in the eyes of Erlang code.
@@ -33,6 +36,15 @@ const fn row(name: &'static str, errors: Option<&'static str>, library: Library)
         name,
         errors,
         library,
+        releases: ALWAYS,
+    }
+}
+
+/// Natives that came with a release.
+const fn from(release: u32, row: BifModule) -> BifModule {
+    BifModule {
+        releases: since(release),
+        ..row
     }
 }
 
@@ -47,7 +59,7 @@ static MODULES: &[BifModule] = &[
     row("binary", STDLIB, Emulator),
     row("code", KERNEL, Emulator),
     row("erl_ddll", None, Emulator),
-    row("erl_debugger", None, Emulator),
+    from(28, row("erl_debugger", None, Emulator)),
     row("erl_tracer", None, Static),
     row("erlang", ERTS, Emulator),
     row("error_logger", None, Emulator),
@@ -68,14 +80,14 @@ static MODULES: &[BifModule] = &[
     row("prim_file", None, Static),
     row("prim_net", None, Static),
     row("prim_socket", None, Static),
-    row("prim_tty", None, Static),
+    from(26, row("prim_tty", None, Static)),
     row("purlin", None, Emulator),
     row("re", STDLIB, Emulator),
-    row("records", None, Emulator),
+    from(29, row("records", None, Emulator)),
     row("string", None, Emulator),
     row("unicode", STDLIB, Emulator),
     row("zlib", None, Static),
-    row("zstd", None, Static),
+    from(28, row("zstd", None, Static)),
 ];
 
 /// The row of an atom, if that module has BIFs.

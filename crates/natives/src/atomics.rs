@@ -217,17 +217,17 @@ fn counters_info_1(cx: &mut Env, [r]: [Term; 1]) -> BifResult {
 
 crate::bifs! {
     Plain "erts_internal":"atomics_new"/2 = atomics_new_2;
-    Plain "atomics":"put"/3 = put_3;
-    Plain "atomics":"get"/2 = get_2;
-    Plain "atomics":"add"/3 = add_3;
-    Plain "atomics":"add_get"/3 = add_get_3;
-    Plain "atomics":"exchange"/3 = exchange_3;
-    Plain "atomics":"compare_exchange"/4 = compare_exchange_4;
+    Plain "atomics":"put"/3 = put_3 [writes(Cell)];
+    Plain "atomics":"get"/2 = get_2 [reads(Cell)];
+    Plain "atomics":"add"/3 = add_3 [writes(Cell)];
+    Plain "atomics":"add_get"/3 = add_get_3 [writes(Cell)];
+    Plain "atomics":"exchange"/3 = exchange_3 [writes(Cell) may_do_nothing];
+    Plain "atomics":"compare_exchange"/4 = compare_exchange_4 [writes(Cell) may_do_nothing];
     Plain "atomics":"info"/1 = info_1;
     Plain "erts_internal":"counters_new"/1 = counters_new_1;
-    Plain "erts_internal":"counters_get"/2 = counters_get_2;
-    Plain "erts_internal":"counters_add"/3 = counters_add_3;
-    Plain "erts_internal":"counters_put"/3 = counters_put_3;
+    Plain "erts_internal":"counters_get"/2 = counters_get_2 [reads(Cell)];
+    Plain "erts_internal":"counters_add"/3 = counters_add_3 [writes(Cell)];
+    Plain "erts_internal":"counters_put"/3 = counters_put_3 [writes(Cell)];
     Plain "erts_internal":"counters_info"/1 = counters_info_1;
 }
 

@@ -296,8 +296,8 @@ crate::bifs! {
     Plain "erlang":"--"/2 = subtract_2 [long];
     Plain "erlang":"subtract"/2 = subtract_2 [long];
     Plain "lists":"reverse"/2 = reverse_2 [long];
-    Plain "lists":"member"/2 = member_2 [long];
-    Plain "lists":"keymember"/3 = keymember_3 [long];
-    Plain "lists":"keyfind"/3 = keyfind_3 [long];
+    Plain "lists":"member"/2 = member_2 [long template(Member)];
+    Plain "lists":"keymember"/3 = keymember_3 [long template(KeyMember)];
+    Plain "lists":"keyfind"/3 = keyfind_3 [long template(KeyFind)];
     Plain "lists":"keysearch"/3 = keysearch_3 [long];
 }

@@ -1235,7 +1235,7 @@ fn version_0(cx: &mut Env, []: [Term; 0]) -> BifResult {
 bifs! {
     Plain "re":"compile"/1 = compile_1;
     Plain "re":"compile"/2 = compile_2;
-    Plain "re":"import"/1 = import_1;
+    Plain "re":"import"/1 = import_1 [since(28)];
     Plain "re":"run"/2 = run_2;
     Plain "re":"run"/3 = run_3;
     Plain "re":"internal_run"/4 = internal_run_4;

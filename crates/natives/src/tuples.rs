@@ -147,7 +147,7 @@ fn tuple_size_1(_cx: &mut Env, [t]: [Term; 1]) -> BifResult {
 }
 
 crate::bifs! {
-    Guard "erlang":"element"/2 = element_2;
+    Guard "erlang":"element"/2 = element_2 [template(Element)];
     Plain "erlang":"setelement"/3 = setelement_3;
     Plain "erlang":"append_element"/2 = append_element_2;
     Plain "erlang":"insert_element"/3 = insert_element_3;

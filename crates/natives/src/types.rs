@@ -104,8 +104,8 @@ crate::bifs! {
     Guard "erlang":"is_function"/1 = is_function_1;
     Guard "erlang":"is_function"/2 = is_function_2;
     Guard "erlang":"is_integer"/1 = is_integer_1;
-    Guard "erlang":"is_integer"/3 = is_integer_3;
-    Guard "erlang":"is_record"/1 = is_record_1;
+    Guard "erlang":"is_integer"/3 = is_integer_3 [since(29)];
+    Guard "erlang":"is_record"/1 = is_record_1 [since(29)];
     Guard "erlang":"is_list"/1 = is_list_1;
     Guard "erlang":"is_map"/1 = is_map_1;
     Guard "erlang":"is_number"/1 = is_number_1;

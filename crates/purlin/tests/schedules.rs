@@ -191,6 +191,14 @@ fn a_variable_of_the_environment() {
     none("variable_right");
 }
 
+/// Only a stop before the call of that one native makes these fail.
+#[test]
+fn natives_with_options_are_scheduling_points() {
+    found("send_after_race", "send_after_race.erl:");
+    found("start_timer_race", "start_timer_race.erl:");
+    found("listed_race", "listed_race.erl:");
+}
+
 /// Between the two comes a server that is not the program's.
 #[test]
 fn a_value_that_stands_for_a_moment() {

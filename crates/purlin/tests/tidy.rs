@@ -42,7 +42,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         "isa",
         &[
             "atoms", "context", "genops", "helpers", "ops", "release", "contract", "value", "bits",
-            "codec", "types", "view", "known",
+            "codec", "types", "view", "known", "natives",
         ],
         1,
     ),
@@ -538,22 +538,51 @@ fn knows_a_layout(line: &str) -> bool {
     word || line.contains("const TAG_") || masks.iter().any(|m| line.contains(m))
 }
 
+/// Whatever is said of a native stands in its row, and nowhere by its name.
+#[test]
+fn natives_are_named_in_their_rows_only() {
+    const MODULES: &[&str] = &[
+        "atomics",
+        "erlang",
+        "erts_internal",
+        "ets",
+        "lists",
+        "maps",
+        "persistent_term",
+        "prim_file",
+        "prim_net",
+        "prim_socket",
+        "re",
+        "unicode",
+    ];
+    // `erlang:apply/2` begins processes of `proc_lib`; it is no native.
+    const ALLOWED: &[(&str, &str)] = &[("kernel/src/choice/report.rs", "(\"erlang\", \"apply\"")];
+    let mut wrong = Vec::new();
+    for (name, _) in CRATES {
+        for (file, text) in sources(name) {
+            for line in text.lines() {
+                let hit = MODULES
+                    .iter()
+                    .any(|m| line.contains(&format!("(\"{m}\", \"")));
+                if hit
+                    && !ALLOWED
+                        .iter()
+                        .any(|(f, part)| file.ends_with(f) && line.contains(part))
+                {
+                    wrong.push(format!("{file}: {}", line.trim()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn unsafe_functions_say_what_they_ask() {
     for (name, _) in CRATES {
         let mut unsaid = Vec::new();
-        let mut folders = vec![root().join(name).join("src")];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).expect("a folder").flatten() {
-                let path = entry.path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else if path.extension().is_some_and(|e| e == "rs") {
-                    let text = fs::read_to_string(&path).expect("text");
-                    let at = path.display().to_string();
-                    unsaid.extend(unsaid_in(&text, *name == "interp", &at));
-                }
-            }
+        for (at, text) in sources(name) {
+            unsaid.extend(unsaid_in(&text, *name == "interp", &at));
         }
         for u in &unsaid {
             println!("{name}: {u}");
@@ -561,6 +590,24 @@ fn unsafe_functions_say_what_they_ask() {
         let n = unsaid.len();
         assert!(n == 0, "{name}: {n} unsafe functions ask nothing");
     }
+}
+
+/// The paths and texts of a crate's sources.
+fn sources(name: &str) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    let mut folders = vec![root().join(name).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = fs::read_to_string(&path).expect("text");
+                out.push((path.display().to_string(), text));
+            }
+        }
+    }
+    out
 }
 
 /// The unsafe functions of a file without a section on safety. What implements a trait has the trait's, what a macro makes the macro's. `handlers`: those that take a

@@ -18,8 +18,3 @@ pub fn settle(release: u32) {
 pub fn has(feature: Feature) -> bool {
     feature.is_in(CURRENT.load(Ordering::Relaxed))
 }
-
-/// Whether the release has a native function of that name.
-pub fn has_native(module: &str, name: &str, arity: u8) -> bool {
-    purlin_isa::release::has_native(CURRENT.load(Ordering::Relaxed), module, name, arity)
-}

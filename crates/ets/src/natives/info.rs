@@ -216,8 +216,8 @@ fn ets_super_user_1(cx: &mut Cx, [on]: [Term; 1]) -> BifResult {
 }
 
 bifs! {
-    Plain "ets":"info"/1 = info_1;
-    Plain "ets":"info"/2 = info_2;
+    Plain "ets":"info"/1 = info_1 [reads(Table)];
+    Plain "ets":"info"/2 = info_2 [reads(Table)];
     Plain "erts_internal":"ets_lookup_binary_info"/2 = ets_lookup_binary_info_2;
     Plain "erts_internal":"ets_raw_first"/1 = ets_raw_first_1;
     Plain "erts_internal":"ets_raw_next"/2 = ets_raw_next_2;

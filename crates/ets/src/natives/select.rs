@@ -862,21 +862,21 @@ fn match_spec_test_3(cx: &mut Cx, [against, spec, kind]: [Term; 3]) -> BifResult
 }
 
 bifs! {
-    Plain "ets":"select"/1 = select_1;
-    Plain "ets":"select"/2 = select_2;
-    Plain "ets":"select"/3 = select_3;
-    Plain "ets":"select_reverse"/1 = select_1;
-    Plain "ets":"select_reverse"/2 = select_reverse_2;
-    Plain "ets":"select_reverse"/3 = select_reverse_3;
-    Plain "ets":"match"/1 = select_1;
-    Plain "ets":"match"/2 = match_2;
-    Plain "ets":"match"/3 = match_3;
-    Plain "ets":"match_object"/1 = select_1;
-    Plain "ets":"match_object"/2 = match_object_2;
-    Plain "ets":"match_object"/3 = match_object_3;
-    Plain "ets":"select_count"/2 = select_count_2;
-    Plain "ets":"internal_select_delete"/2 = internal_select_delete_2;
-    Plain "ets":"select_replace"/2 = select_replace_2;
+    Plain "ets":"select"/1 = select_1 [reads(Table)];
+    Plain "ets":"select"/2 = select_2 [reads(Table)];
+    Plain "ets":"select"/3 = select_3 [reads(Table)];
+    Plain "ets":"select_reverse"/1 = select_1 [reads(Table)];
+    Plain "ets":"select_reverse"/2 = select_reverse_2 [reads(Table)];
+    Plain "ets":"select_reverse"/3 = select_reverse_3 [reads(Table)];
+    Plain "ets":"match"/1 = select_1 [reads(Table)];
+    Plain "ets":"match"/2 = match_2 [reads(Table)];
+    Plain "ets":"match"/3 = match_3 [reads(Table)];
+    Plain "ets":"match_object"/1 = select_1 [reads(Table)];
+    Plain "ets":"match_object"/2 = match_object_2 [reads(Table)];
+    Plain "ets":"match_object"/3 = match_object_3 [reads(Table)];
+    Plain "ets":"select_count"/2 = select_count_2 [reads(Table)];
+    Plain "ets":"internal_select_delete"/2 = internal_select_delete_2 [writes(Table)];
+    Plain "ets":"select_replace"/2 = select_replace_2 [writes(Table)];
     Plain "ets":"is_compiled_ms"/1 = is_compiled_ms_1;
     Plain "ets":"match_spec_compile"/1 = match_spec_compile_1;
     Plain "ets":"match_spec_run_r"/3 = match_spec_run_r_3;

@@ -1126,21 +1126,21 @@ fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
 }
 
 bifs! {
-    DirtyIo "prim_file":"open_nif"/2 = open_2;
-    DirtyIo "prim_file":"close_nif"/1 = close_1;
-    DirtyIo "prim_file":"read_nif"/2 = read_2 [here];
-    DirtyIo "prim_file":"write_nif"/2 = write_2 [here];
-    DirtyIo "prim_file":"pread_nif"/3 = pread_3 [here];
-    DirtyIo "prim_file":"pwrite_nif"/3 = pwrite_3 [here];
-    DirtyIo "prim_file":"seek_nif"/3 = seek_3 [here];
-    DirtyIo "prim_file":"sync_nif"/2 = sync_2;
-    DirtyIo "prim_file":"truncate_nif"/1 = truncate_1;
-    DirtyIo "prim_file":"allocate_nif"/3 = allocate_3;
-    DirtyIo "prim_file":"advise_nif"/4 = advise_4;
-    DirtyIo "prim_file":"read_handle_info_nif"/1 = read_handle_info_1;
-    DirtyIo "prim_file":"ipread_s32bu_p32bu_nif"/3 = ipread_s32bu_p32bu_3;
-    DirtyIo "prim_file":"read_file_nif"/1 = read_file_1 [here];
-    Plain "prim_file":"get_handle_nif"/1 = get_handle_1;
-    DirtyIo "prim_file":"delayed_close_nif"/1 = delayed_close_1;
-    DirtyIo "prim_file":"file_desc_to_ref_nif"/1 = file_desc_to_ref_1;
+    DirtyIo "prim_file":"open_nif"/2 = open_2 [writes(File) recorded outside(Opened)];
+    DirtyIo "prim_file":"close_nif"/1 = close_1 [reads(File) recorded];
+    DirtyIo "prim_file":"read_nif"/2 = read_2 [here reads(File) recorded outside(Read)];
+    DirtyIo "prim_file":"write_nif"/2 = write_2 [here writes(File) recorded outside(Written)];
+    DirtyIo "prim_file":"pread_nif"/3 = pread_3 [here reads(File) recorded outside(Read)];
+    DirtyIo "prim_file":"pwrite_nif"/3 = pwrite_3 [here writes(File) recorded outside(Written)];
+    DirtyIo "prim_file":"seek_nif"/3 = seek_3 [here recorded];
+    DirtyIo "prim_file":"sync_nif"/2 = sync_2 [recorded];
+    DirtyIo "prim_file":"truncate_nif"/1 = truncate_1 [writes(File) recorded outside(Written)];
+    DirtyIo "prim_file":"allocate_nif"/3 = allocate_3 [writes(File) recorded outside(Written)];
+    DirtyIo "prim_file":"advise_nif"/4 = advise_4 [recorded];
+    DirtyIo "prim_file":"read_handle_info_nif"/1 = read_handle_info_1 [reads(File) recorded outside(Read)];
+    DirtyIo "prim_file":"ipread_s32bu_p32bu_nif"/3 = ipread_s32bu_p32bu_3 [reads(File) recorded outside(Read)];
+    DirtyIo "prim_file":"read_file_nif"/1 = read_file_1 [here reads(File) recorded outside(Read)];
+    Plain "prim_file":"get_handle_nif"/1 = get_handle_1 [recorded];
+    DirtyIo "prim_file":"delayed_close_nif"/1 = delayed_close_1 [recorded];
+    DirtyIo "prim_file":"file_desc_to_ref_nif"/1 = file_desc_to_ref_1 [recorded];
 }

@@ -340,25 +340,25 @@ fn native_name_encoding_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
 }
 
 bifs! {
-    DirtyIo "prim_file":"read_info_nif"/2 = read_info_2 [here];
-    DirtyIo "prim_file":"set_permissions_nif"/2 = set_permissions_2;
-    DirtyIo "prim_file":"set_owner_nif"/3 = set_owner_3;
-    DirtyIo "prim_file":"set_time_nif"/4 = set_time_4;
-    DirtyIo "prim_file":"read_link_nif"/1 = read_link_1;
-    DirtyIo "prim_file":"list_dir_nif"/1 = list_dir_1 [here];
-    DirtyIo "prim_file":"rename_nif"/2 = rename_2;
-    DirtyIo "prim_file":"make_hard_link_nif"/2 = make_hard_link_2;
-    DirtyIo "prim_file":"make_soft_link_nif"/2 = make_soft_link_2;
-    DirtyIo "prim_file":"make_dir_nif"/1 = make_dir_1;
-    DirtyIo "prim_file":"del_file_nif"/1 = del_file_1;
-    DirtyIo "prim_file":"del_dir_nif"/1 = del_dir_1;
-    DirtyIo "prim_file":"get_device_cwd_nif"/1 = get_device_cwd_1;
-    DirtyIo "prim_file":"get_cwd_nif"/0 = get_cwd_0;
-    DirtyIo "prim_file":"set_cwd_nif"/1 = set_cwd_1;
-    DirtyIo "prim_file":"altname_nif"/1 = altname_1;
-    Plain "prim_file":"internal_name2native"/1 = internal_name2native_1;
-    Plain "prim_file":"internal_native2name"/1 = internal_native2name_1;
-    Plain "prim_file":"internal_normalize_utf8"/1 = internal_normalize_utf8_1;
-    Plain "prim_file":"is_translatable"/1 = is_translatable_1;
+    DirtyIo "prim_file":"read_info_nif"/2 = read_info_2 [here reads(File) recorded outside(Read)];
+    DirtyIo "prim_file":"set_permissions_nif"/2 = set_permissions_2 [writes(File) recorded outside(Changed)];
+    DirtyIo "prim_file":"set_owner_nif"/3 = set_owner_3 [writes(File) recorded outside(Changed)];
+    DirtyIo "prim_file":"set_time_nif"/4 = set_time_4 [writes(File) recorded outside(Changed)];
+    DirtyIo "prim_file":"read_link_nif"/1 = read_link_1 [reads(File) recorded outside(Read)];
+    DirtyIo "prim_file":"list_dir_nif"/1 = list_dir_1 [here reads(File) recorded outside(Read)];
+    DirtyIo "prim_file":"rename_nif"/2 = rename_2 [writes(File) recorded outside(Changed)];
+    DirtyIo "prim_file":"make_hard_link_nif"/2 = make_hard_link_2 [writes(File) recorded outside(Changed)];
+    DirtyIo "prim_file":"make_soft_link_nif"/2 = make_soft_link_2 [writes(File) recorded outside(Changed)];
+    DirtyIo "prim_file":"make_dir_nif"/1 = make_dir_1 [writes(File) recorded outside(Changed)];
+    DirtyIo "prim_file":"del_file_nif"/1 = del_file_1 [writes(File) recorded outside(Changed)];
+    DirtyIo "prim_file":"del_dir_nif"/1 = del_dir_1 [writes(File) recorded outside(Changed)];
+    DirtyIo "prim_file":"get_device_cwd_nif"/1 = get_device_cwd_1 [recorded];
+    DirtyIo "prim_file":"get_cwd_nif"/0 = get_cwd_0 [recorded];
+    DirtyIo "prim_file":"set_cwd_nif"/1 = set_cwd_1 [recorded];
+    DirtyIo "prim_file":"altname_nif"/1 = altname_1 [recorded];
+    Plain "prim_file":"internal_name2native"/1 = internal_name2native_1 [recorded];
+    Plain "prim_file":"internal_native2name"/1 = internal_native2name_1 [recorded];
+    Plain "prim_file":"internal_normalize_utf8"/1 = internal_normalize_utf8_1 [recorded];
+    Plain "prim_file":"is_translatable"/1 = is_translatable_1 [recorded];
     Plain "file":"native_name_encoding"/0 = native_name_encoding_0;
 }

@@ -367,19 +367,19 @@ fn elsewhere_1(_: &mut Cx, [_]: [Term; 1]) -> BifResult {
 }
 
 bifs! {
-    DirtyIo "prim_net":"nif_getservbyname"/2 = getservbyname_2;
-    DirtyIo "prim_net":"nif_getservbyport"/2 = getservbyport_2;
-    Plain "prim_net":"nif_info"/0 = info_0;
-    Plain "prim_net":"nif_command"/1 = command_1;
-    Plain "prim_net":"nif_gethostname"/0 = gethostname_0;
-    DirtyIo "prim_net":"nif_getnameinfo"/2 = getnameinfo_2;
-    DirtyIo "prim_net":"nif_getaddrinfo"/3 = getaddrinfo_3;
-    DirtyIo "prim_net":"nif_getifaddrs"/1 = getifaddrs_1;
-    Plain "prim_net":"nif_get_adapters_addresses"/1 = elsewhere_1;
-    Plain "prim_net":"nif_get_if_entry"/1 = elsewhere_1;
-    Plain "prim_net":"nif_get_interface_info"/1 = elsewhere_1;
-    Plain "prim_net":"nif_get_ip_address_table"/1 = elsewhere_1;
-    Plain "prim_net":"nif_if_name2index"/1 = if_name2index_1;
-    Plain "prim_net":"nif_if_index2name"/1 = if_index2name_1;
-    Plain "prim_net":"nif_if_names"/0 = if_names_0;
+    DirtyIo "prim_net":"nif_getservbyname"/2 = getservbyname_2 [since(27) recorded];
+    DirtyIo "prim_net":"nif_getservbyport"/2 = getservbyport_2 [since(27) recorded];
+    Plain "prim_net":"nif_info"/0 = info_0 [recorded];
+    Plain "prim_net":"nif_command"/1 = command_1 [recorded];
+    Plain "prim_net":"nif_gethostname"/0 = gethostname_0 [reads(All) recorded outside(OnSocket)];
+    DirtyIo "prim_net":"nif_getnameinfo"/2 = getnameinfo_2 [reads(All) recorded outside(OnSocket)];
+    DirtyIo "prim_net":"nif_getaddrinfo"/3 = getaddrinfo_3 [reads(All) recorded outside(OnSocket)];
+    DirtyIo "prim_net":"nif_getifaddrs"/1 = getifaddrs_1 [reads(All) recorded outside(OnSocket)];
+    Plain "prim_net":"nif_get_adapters_addresses"/1 = elsewhere_1 [recorded];
+    Plain "prim_net":"nif_get_if_entry"/1 = elsewhere_1 [recorded];
+    Plain "prim_net":"nif_get_interface_info"/1 = elsewhere_1 [recorded];
+    Plain "prim_net":"nif_get_ip_address_table"/1 = elsewhere_1 [recorded];
+    Plain "prim_net":"nif_if_name2index"/1 = if_name2index_1 [recorded];
+    Plain "prim_net":"nif_if_index2name"/1 = if_index2name_1 [recorded];
+    Plain "prim_net":"nif_if_names"/0 = if_names_0 [recorded];
 }

@@ -6,6 +6,7 @@
 
 use super::ops;
 use crate::cx::Cx;
+use purlin_native::bif::Outside;
 use purlin_term::{Term, atom};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -206,29 +207,19 @@ fn is_driver(name: &str) -> bool {
     matches!(name, "ram_file_drv" | "tty_sl" | "forker_driver")
 }
 
-/// Of which kind the native is that [`ops::Touch::native`] names, and that is about to be called.
+/// The kind of the native that [`ops::Touch::native`] names, and that is about to be called.
 pub(super) fn kind(cx: &Cx, native: u16) -> Option<Kind> {
-    let (module, function, _) = ops::row(native)?;
-    Some(match (module, function) {
-        ("prim_file", f) => match f {
-            "open_nif" => Opened,
-            "close_nif" | "seek_nif" | "sync_nif" | "advise_nif" => return None,
-            "write_nif" | "pwrite_nif" | "truncate_nif" | "allocate_nif" => Written,
-            f if f.starts_with("read_")
-                || f.starts_with("list_")
-                || matches!(f, "pread_nif" | "ipread_s32bu_p32bu_nif") =>
-            {
-                Read
-            }
-            _ => Changed,
-        },
-        ("erlang" | "erts_internal", "open_port") => port(cx.x[0]),
-        ("prim_socket", "nif_open") => Socket,
-        ("prim_socket" | "prim_net", _) => OnSocket,
-        ("erts_internal", "create_dist_channel") => Node,
-        ("os", "getpid") => Number,
-        ("os", "getenv" | "env") => Variable,
-        _ => return None,
+    Some(match ops::native(native)?.traits.outside? {
+        Outside::Opened => Opened,
+        Outside::Read => Read,
+        Outside::Written => Written,
+        Outside::Changed => Changed,
+        Outside::Port => port(cx.x[0]),
+        Outside::Socket => Socket,
+        Outside::OnSocket => OnSocket,
+        Outside::Node => Node,
+        Outside::Number => Number,
+        Outside::Variable => Variable,
     })
 }
 

@@ -3,7 +3,8 @@
 //! above all, and what goes on between the processes of a search.
 //!
 //! # Natives
-//! In this mode the natives of [`MODULES`] are entered by [`native`], which calls the native itself unless a replay has its result. Of
+//! In this mode the natives whose rows say `recorded` are entered by [`native`], which calls the native
+//! itself unless a replay has its result. Of
 //! the files those count that the program's own code works with, or servers for it, as the account has it ([`super::outside`]): files
 //! that code is loaded from belong to the build. An open file is a reference; one of a replay has nothing behind it.
 //!
@@ -29,9 +30,6 @@ use std::io::{Read, Seek, SeekFrom};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Modules whose natives are recorded; of `os` and `prim_socket` one each.
-const MODULES: &[&str] = &["prim_file", "prim_net", "prim_socket", "os"];
-
 /// Characters of an argument that are told.
 const ARGUMENT: usize = 60;
 
@@ -43,12 +41,7 @@ static FILES: Mutex<Option<HashSet<[u32; 3]>>> = Mutex::new(None);
 
 /// The function by which code enters a native in this mode, where that is another than its own.
 pub(super) fn entry(b: &Bif) -> Option<Call> {
-    let one = match b.module {
-        "os" => matches!(b.name, "getpid" | "getenv" | "env"),
-        "prim_socket" => b.name == "nif_ioctl",
-        m => MODULES.contains(&m),
-    };
-    one.then_some(native as Call)
+    b.traits.recorded.then_some(native as Call)
 }
 
 /// The instruction that runs next calls that native.

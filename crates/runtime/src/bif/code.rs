@@ -395,20 +395,20 @@ fn beamfile_module_md5_1(cx: &mut Cx, [bin]: [Term; 1]) -> BifResult {
 bifs! {
     Plain "erts_internal":"prepare_loading"/2 = prepare_loading_2;
     Plain "erlang":"has_prepared_code_on_load"/1 = has_prepared_code_on_load_1;
-    Plain "erlang":"finish_loading"/1 = finish_loading_1 [changes_code];
+    Plain "erlang":"finish_loading"/1 = finish_loading_1 [changes_code reads(All)];
     Plain "erlang":"call_on_load_function"/1 = call_on_load_function_1;
     Plain "erlang":"finish_after_on_load"/2 = finish_after_on_load_2 [changes_code];
-    Plain "erlang":"module_loaded"/1 = module_loaded_1;
-    Plain "erlang":"loaded"/0 = loaded_0;
+    Plain "erlang":"module_loaded"/1 = module_loaded_1 [reads(Name)];
+    Plain "erlang":"loaded"/0 = loaded_0 [reads(All)];
     Plain "erlang":"pre_loaded"/0 = pre_loaded_0;
-    Plain "erlang":"delete_module"/1 = delete_module_1 [changes_code];
-    Plain "erlang":"check_old_code"/1 = check_old_code_1;
+    Plain "erlang":"delete_module"/1 = delete_module_1 [changes_code writes(Name)];
+    Plain "erlang":"check_old_code"/1 = check_old_code_1 [reads(Name)];
     Plain "erts_internal":"check_process_code"/1 = check_process_code_1;
-    Plain "erts_internal":"purge_module"/2 = purge_module_2 [changes_code];
+    Plain "erts_internal":"purge_module"/2 = purge_module_2 [changes_code writes(Name)];
     Plain "erts_literal_area_collector":"release_area_switch"/0 = release_area_switch_0;
     Plain "erts_literal_area_collector":"send_copy_request"/3 = send_copy_request_3;
     Plain "erlang":"is_builtin"/3 = is_builtin_3;
-    Plain "erlang":"function_exported"/3 = function_exported_3;
+    Plain "erlang":"function_exported"/3 = function_exported_3 [reads(Name)];
     Plain "records":"get_definition"/2 = get_definition_2;
     Plain "erlang":"get_module_info"/1 = get_module_info_1;
     Plain "erlang":"get_module_info"/2 = get_module_info_2;

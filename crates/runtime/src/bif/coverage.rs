@@ -103,10 +103,10 @@ fn lines(cx: &mut Cx, m: &Module, key: fn(u32, u32) -> u32) -> BifResult {
 }
 
 bifs! {
-    Plain "code":"coverage_support"/0 = coverage_support_0;
-    Plain "code":"get_coverage"/2 = get_coverage_2;
-    Plain "code":"get_coverage_mode"/0 = get_coverage_mode_0;
-    Plain "code":"get_coverage_mode"/1 = get_coverage_mode_1;
-    Plain "code":"reset_coverage"/1 = reset_coverage_1;
-    Plain "code":"set_coverage_mode"/1 = set_coverage_mode_1;
+    Plain "code":"coverage_support"/0 = coverage_support_0 [since(27)];
+    Plain "code":"get_coverage"/2 = get_coverage_2 [since(27)];
+    Plain "code":"get_coverage_mode"/0 = get_coverage_mode_0 [since(27)];
+    Plain "code":"get_coverage_mode"/1 = get_coverage_mode_1 [since(27)];
+    Plain "code":"reset_coverage"/1 = reset_coverage_1 [since(27)];
+    Plain "code":"set_coverage_mode"/1 = set_coverage_mode_1 [since(27)];
 }

@@ -735,7 +735,7 @@ crate::bifs! {
     DirtyIo "erts_debug":"dirty_io"/2 = dirty_io_2;
     Plain "erts_debug":"size_shared"/1 = size_shared_1 [long];
     Plain "erts_debug":"copy_shared"/2 = copy_shared_2 [long];
-    Plain "erts_debug":"unaligned_bitstring"/2 = unaligned_bitstring_2;
+    Plain "erts_debug":"unaligned_bitstring"/2 = unaligned_bitstring_2 [since(29)];
     Plain "erlang":"dt_put_tag"/1 = dt_put_tag_1;
     Plain "erlang":"dt_get_tag"/0 = dt_no_tag_0;
     Plain "erlang":"dt_get_tag_data"/0 = dt_no_tag_0;

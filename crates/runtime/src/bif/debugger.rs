@@ -526,7 +526,7 @@ fn get_debug_info_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
 }
 
 bifs! {
-    Plain "code":"get_debug_info"/1 = get_debug_info_1;
+    Plain "code":"get_debug_info"/1 = get_debug_info_1 [since(28)];
     Plain "erl_debugger":"supported"/0 = supported_0;
     Plain "erl_debugger":"breakpoint"/3 = breakpoint_3 [changes_code];
     Plain "erl_debugger":"breakpoints"/1 = breakpoints_1;
@@ -540,5 +540,5 @@ bifs! {
     Plain "erl_debugger":"unregister"/2 = unregister_2;
     Plain "erl_debugger":"whereis"/0 = whereis_0;
     Plain "erl_debugger":"xregs_count"/1 = xregs_count_1;
-    Plain "erts_internal":"notify_breakpoint_hit"/3 = notify_breakpoint_hit_3;
+    Plain "erts_internal":"notify_breakpoint_hit"/3 = notify_breakpoint_hit_3 [since(28)];
 }

@@ -429,10 +429,10 @@ crate::bifs! {
     Plain "erts_debug":"map_info"/1 = map_info_1;
     Plain "erts_debug":"same"/2 = same_2;
     Plain "erts_debug":"flat_size"/1 = flat_size_1 [long];
-    Plain "erts_debug":"display"/1 = debug_display_1;
+    Plain "erts_debug":"display"/1 = debug_display_1 [before(26)];
     Plain "erlang":"display"/1 = display_1;
-    Plain "erlang":"display_string"/1 = display_string_1;
-    Plain "erlang":"display_string"/2 = display_string_2;
-    Plain "erts_internal":"term_to_string"/2 = term_to_string_2;
-    Plain "erlang":"display_nl"/0 = display_nl_0;
+    Plain "erlang":"display_string"/1 = display_string_1 [before(26)];
+    Plain "erlang":"display_string"/2 = display_string_2 [since(26)];
+    Plain "erts_internal":"term_to_string"/2 = term_to_string_2 [since(26)];
+    Plain "erlang":"display_nl"/0 = display_nl_0 [before(26)];
 }

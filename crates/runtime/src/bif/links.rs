@@ -600,18 +600,18 @@ fn unalias_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
 }
 
 bifs! {
-    Plain "erlang":"link"/1 = link_1;
-    Plain "erlang":"unlink"/1 = unlink_1;
-    Plain "erlang":"exit"/2 = exit_2 [long];
-    Plain "erlang":"exit_signal"/2 = exit_signal_2;
-    Plain "erlang":"exit_signal"/3 = exit_signal_3;
-    Plain "erlang":"exit"/3 = exit_3;
-    Plain "erlang":"link"/2 = link_2;
-    Plain "erlang":"monitor"/2 = monitor_2;
-    Plain "erlang":"monitor"/3 = monitor_3;
-    Plain "erlang":"demonitor"/1 = demonitor_1;
-    Plain "erlang":"demonitor"/2 = demonitor_2;
-    Plain "erlang":"alias"/0 = alias_0 [in_place];
-    Plain "erlang":"alias"/1 = alias_1;
-    Plain "erlang":"unalias"/1 = unalias_1;
+    Plain "erlang":"link"/1 = link_1 [writes(Process)];
+    Plain "erlang":"unlink"/1 = unlink_1 [writes(Process)];
+    Plain "erlang":"exit"/2 = exit_2 [long writes(Process)];
+    Plain "erlang":"exit_signal"/2 = exit_signal_2 [writes(Process)];
+    Plain "erlang":"exit_signal"/3 = exit_signal_3 [since(29) writes(Process)];
+    Plain "erlang":"exit"/3 = exit_3 [writes(Process) since(28)];
+    Plain "erlang":"link"/2 = link_2 [writes(Process) since(28)];
+    Plain "erlang":"monitor"/2 = monitor_2 [reads(SecondProcess)];
+    Plain "erlang":"monitor"/3 = monitor_3 [reads(SecondProcess)];
+    Plain "erlang":"demonitor"/1 = demonitor_1 [reads(Cell) signals_unnamed];
+    Plain "erlang":"demonitor"/2 = demonitor_2 [reads(Cell) signals_unnamed];
+    Plain "erlang":"alias"/0 = alias_0 [in_place reads(All)];
+    Plain "erlang":"alias"/1 = alias_1 [reads(All)];
+    Plain "erlang":"unalias"/1 = unalias_1 [writes(Cell) signals_unnamed];
 }

@@ -256,11 +256,11 @@ fn system_profile_2(cx: &mut Cx, [pid, list]: [Term; 2]) -> BifResult {
 }
 
 bifs! {
-    Plain "erlang":"system_monitor"/0 = system_monitor_0;
-    Plain "erlang":"system_monitor"/1 = system_monitor_1;
-    Plain "erlang":"system_monitor"/2 = system_monitor_2;
-    Plain "erts_internal":"system_monitor"/1 = session_system_monitor_1;
-    Plain "erts_internal":"system_monitor"/3 = session_system_monitor_3;
+    Plain "erlang":"system_monitor"/0 = system_monitor_0 [before(28)];
+    Plain "erlang":"system_monitor"/1 = system_monitor_1 [before(28)];
+    Plain "erlang":"system_monitor"/2 = system_monitor_2 [before(28)];
+    Plain "erts_internal":"system_monitor"/1 = session_system_monitor_1 [since(28)];
+    Plain "erts_internal":"system_monitor"/3 = session_system_monitor_3 [since(28)];
     Plain "erlang":"system_profile"/0 = system_profile_0;
     Plain "erlang":"system_profile"/2 = system_profile_2;
 }

@@ -74,11 +74,11 @@ fn set_signal_2(cx: &mut Cx, [signal, action]: [Term; 2]) -> BifResult {
 }
 
 bifs! {
-    Plain "os":"env"/0 = env_0;
-    Plain "os":"getenv"/1 = getenv_1;
-    Plain "os":"putenv"/2 = putenv_2;
-    Plain "os":"unsetenv"/1 = unsetenv_1;
-    Plain "os":"getpid"/0 = getpid_0;
+    Plain "os":"env"/0 = env_0 [reads(Variable) recorded outside(Variable)];
+    Plain "os":"getenv"/1 = getenv_1 [reads(Variable) recorded outside(Variable)];
+    Plain "os":"putenv"/2 = putenv_2 [writes(Variable)];
+    Plain "os":"unsetenv"/1 = unsetenv_1 [writes(Variable)];
+    Plain "os":"getpid"/0 = getpid_0 [reads(All) recorded outside(Number)];
     Plain "os":"set_signal"/2 = set_signal_2;
 }
 

@@ -348,19 +348,19 @@ fn ports_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
 }
 
 bifs! {
-    Plain "erts_internal":"open_port"/2 = open_port_2;
-    Plain "erts_internal":"port_command"/3 = port_command_3;
+    Plain "erts_internal":"open_port"/2 = open_port_2 [reads(All) makes outside(Port)];
+    Plain "erts_internal":"port_command"/3 = port_command_3 [writes(Cell)];
     Plain "purlin":"watch_writes"/2 = watch_writes_2;
     Plain "purlin":"measure_output"/5 = measure_output_5;
     Plain "purlin":"begin_output"/4 = begin_output_4;
     Plain "purlin":"continue_output"/2 = continue_output_2;
-    Plain "erts_internal":"port_connect"/2 = port_connect_2;
-    Plain "erts_internal":"port_close"/1 = port_close_1;
-    Plain "erts_internal":"port_control"/3 = port_control_3;
-    Plain "erts_internal":"port_call"/3 = port_call_3;
-    Plain "erts_internal":"port_info"/1 = port_info_1;
-    Plain "erts_internal":"port_info"/2 = port_info_2;
-    Plain "erlang":"port_set_data"/2 = port_set_data_2;
-    Plain "erlang":"port_get_data"/1 = port_get_data_1;
-    Plain "erlang":"ports"/0 = ports_0;
+    Plain "erts_internal":"port_connect"/2 = port_connect_2 [writes(Cell)];
+    Plain "erts_internal":"port_close"/1 = port_close_1 [writes(Cell)];
+    Plain "erts_internal":"port_control"/3 = port_control_3 [writes(Cell)];
+    Plain "erts_internal":"port_call"/3 = port_call_3 [writes(Cell)];
+    Plain "erts_internal":"port_info"/1 = port_info_1 [reads(Cell)];
+    Plain "erts_internal":"port_info"/2 = port_info_2 [reads(Cell)];
+    Plain "erlang":"port_set_data"/2 = port_set_data_2 [writes(Cell)];
+    Plain "erlang":"port_get_data"/1 = port_get_data_1 [reads(Cell)];
+    Plain "erlang":"ports"/0 = ports_0 [reads(All)];
 }

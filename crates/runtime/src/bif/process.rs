@@ -1326,24 +1326,24 @@ fn yield_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
 }
 
 bifs! {
-    Plain "erlang":"yield"/0 = yield_0;
+    Plain "erlang":"yield"/0 = yield_0 [reads(All)];
     Plain "erlang":"self"/0 = self_0;
     Plain "erlang":"make_ref"/0 = make_ref_0;
-    Plain "erlang":"spawn"/3 = spawn_3;
-    Plain "erlang":"spawn_link"/3 = spawn_link_3;
-    Plain "erlang":"spawn_opt"/4 = spawn_opt_4;
-    Plain "erts_internal":"spawn_request"/4 = spawn_request_4;
+    Plain "erlang":"spawn"/3 = spawn_3 [reads(All) makes];
+    Plain "erlang":"spawn_link"/3 = spawn_link_3 [reads(All) makes];
+    Plain "erlang":"spawn_opt"/4 = spawn_opt_4 [reads(All) makes];
+    Plain "erts_internal":"spawn_request"/4 = spawn_request_4 [reads(All) makes];
     Plain "erts_internal":"spawn_system_process"/3 = spawn_system_process_3;
-    Plain "erlang":"register"/2 = register_2;
-    Plain "erlang":"unregister"/1 = unregister_1;
-    Plain "erlang":"whereis"/1 = whereis_1;
-    Plain "erlang":"registered"/0 = registered_0;
-    Plain "erlang":"!"/2 = send_2;
-    Plain "erlang":"send"/2 = send_2 [long];
-    Plain "erlang":"send"/3 = send_3 [long];
-    Plain "erlang":"is_process_alive"/1 = is_process_alive_1;
-    Plain "erts_internal":"is_process_alive"/2 = is_process_alive_2;
-    Plain "erlang":"processes"/0 = processes_0;
+    Plain "erlang":"register"/2 = register_2 [writes(Name)];
+    Plain "erlang":"unregister"/1 = unregister_1 [writes(Name)];
+    Plain "erlang":"whereis"/1 = whereis_1 [reads(Name)];
+    Plain "erlang":"registered"/0 = registered_0 [reads(All)];
+    Plain "erlang":"!"/2 = send_2 [writes(Process) sends];
+    Plain "erlang":"send"/2 = send_2 [long writes(Process) sends];
+    Plain "erlang":"send"/3 = send_3 [long writes(Process) sends];
+    Plain "erlang":"is_process_alive"/1 = is_process_alive_1 [reads(Process)];
+    Plain "erts_internal":"is_process_alive"/2 = is_process_alive_2 [reads(Process)];
+    Plain "erlang":"processes"/0 = processes_0 [reads(All)];
     Plain "erlang":"put"/2 = put_2;
     Plain "erlang":"get"/0 = get_0;
     Plain "erlang":"get"/1 = get_1;
@@ -1352,17 +1352,17 @@ bifs! {
     Plain "erlang":"erase"/0 = erase_0;
     Plain "erlang":"erase"/1 = erase_1;
     Plain "erlang":"group_leader"/0 = group_leader_0;
-    Plain "erts_internal":"group_leader"/2 = group_leader_2;
-    Plain "erts_internal":"group_leader"/3 = group_leader_3;
-    Plain "erts_internal":"processes_next"/1 = processes_next_1;
-    Plain "erlang":"hibernate"/0 = hibernate_0 [in_place];
+    Plain "erts_internal":"group_leader"/2 = group_leader_2 [writes(Process)];
+    Plain "erts_internal":"group_leader"/3 = group_leader_3 [writes(Process)];
+    Plain "erts_internal":"processes_next"/1 = processes_next_1 [since(28) reads(All)];
+    Plain "erlang":"hibernate"/0 = hibernate_0 [in_place since(28)];
     Plain "erts_internal":"garbage_collect"/1 = garbage_collect_1;
     Plain "erts_internal":"request_system_task"/3 = request_system_task_3;
     Plain "erts_internal":"request_system_task"/4 = request_system_task_4;
-    Plain "erlang":"process_flag"/2 = process_flag_2;
-    Plain "erts_internal":"process_flag"/3 = process_flag_3;
-    Plain "erts_internal":"suspend_process"/2 = suspend_process_2;
-    Plain "erlang":"resume_process"/1 = resume_process_1;
+    Plain "erlang":"process_flag"/2 = process_flag_2 [reads(All)];
+    Plain "erts_internal":"process_flag"/3 = process_flag_3 [writes(Process)];
+    Plain "erts_internal":"suspend_process"/2 = suspend_process_2 [writes(Process)];
+    Plain "erlang":"resume_process"/1 = resume_process_1 [writes(Process)];
     Plain "erts_internal":"is_system_process"/1 = is_system_process_1;
 }
 

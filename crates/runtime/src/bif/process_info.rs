@@ -673,6 +673,6 @@ fn process_display_2(cx: &mut Cx, [pid, what]: [Term; 2]) -> BifResult {
 
 bifs! {
     Plain "erts_internal":"process_display"/2 = process_display_2;
-    Plain "erlang":"process_info"/1 = process_info_1;
-    Plain "erlang":"process_info"/2 = process_info_2;
+    Plain "erlang":"process_info"/1 = process_info_1 [reads(Process)];
+    Plain "erlang":"process_info"/2 = process_info_2 [reads(Process)];
 }

@@ -167,12 +167,12 @@ fn read_timer_2(cx: &mut Cx, [t, o]: [Term; 2]) -> BifResult {
 }
 
 bifs! {
-    Plain "erlang":"send_after"/3 = send_after_3;
-    Plain "erlang":"send_after"/4 = send_after_4;
-    Plain "erlang":"start_timer"/3 = start_timer_3;
-    Plain "erlang":"start_timer"/4 = start_timer_4;
-    Plain "erlang":"cancel_timer"/1 = cancel_timer_1;
-    Plain "erlang":"cancel_timer"/2 = cancel_timer_2;
-    Plain "erlang":"read_timer"/1 = read_timer_1;
-    Plain "erlang":"read_timer"/2 = read_timer_2;
+    Plain "erlang":"send_after"/3 = send_after_3 [reads(All) makes];
+    Plain "erlang":"send_after"/4 = send_after_4 [reads(All) makes];
+    Plain "erlang":"start_timer"/3 = start_timer_3 [reads(All) makes];
+    Plain "erlang":"start_timer"/4 = start_timer_4 [reads(All) makes];
+    Plain "erlang":"cancel_timer"/1 = cancel_timer_1 [writes(Cell)];
+    Plain "erlang":"cancel_timer"/2 = cancel_timer_2 [writes(Cell)];
+    Plain "erlang":"read_timer"/1 = read_timer_1 [reads(Cell)];
+    Plain "erlang":"read_timer"/2 = read_timer_2 [reads(Cell)];
 }

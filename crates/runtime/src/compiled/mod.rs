@@ -27,7 +27,7 @@ use purlin_kernel::code::epochs::{Since, epochs};
 use purlin_kernel::code::{self, Module};
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::sync::Mutex;
-use purlin_term::{Term, am, atom, fun};
+use purlin_term::{Term, am, fun};
 use returns::Returns;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -411,33 +411,12 @@ fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
     }
 }
 
-/// The native behind an export, if machine code has a template for it.
+/// The template of the native behind an export, if it has one.
 fn native(export: u64) -> Option<Native> {
     // SAFETY: as in `changes_code`.
     let e = unsafe { &*(export as *const fun::Export) };
-    if atom::name(e.module) == "lists" {
-        return Some(match (atom::name(e.function), e.arity) {
-            ("keyfind", 3) => Native::KeyFind,
-            ("keymember", 3) => Native::KeyMember,
-            ("member", 2) => Native::Member,
-            _ => return None,
-        });
-    }
-    if e.module != am::ERLANG {
-        return None;
-    }
-    Some(match (atom::name(e.function), e.arity) {
-        ("abs", 1) => Native::Abs,
-        ("element", 2) => Native::Element,
-        ("/", 2) => Native::Divide,
-        ("not", 1) => Native::Not,
-        ("and", 2) => Native::And,
-        ("or", 2) => Native::Or,
-        ("xor", 2) => Native::Xor,
-        ("min", 2) => Native::Min,
-        ("max", 2) => Native::Max,
-        _ => return None,
-    })
+    let (_, b) = code::native(e.module, e.function, e.arity)?;
+    b.traits.template
 }
 
 /// Whether the native behind an export changes code.

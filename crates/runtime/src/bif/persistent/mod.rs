@@ -473,12 +473,12 @@ fn erase_persistent_terms_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
 }
 
 crate::bifs! {
-    Plain "persistent_term":"put"/2 = put_2;
-    Plain "persistent_term":"put_new"/2 = put_new_2;
-    Plain "persistent_term":"get"/0 = get_0;
-    Plain "persistent_term":"get"/1 = get_1;
-    Plain "persistent_term":"get"/2 = get_2;
-    Plain "persistent_term":"erase"/1 = erase_1;
-    Plain "persistent_term":"info"/0 = info_0;
+    Plain "persistent_term":"put"/2 = put_2 [writes(Cell)];
+    Plain "persistent_term":"put_new"/2 = put_new_2 [writes(Cell) since(28) may_do_nothing];
+    Plain "persistent_term":"get"/0 = get_0 [reads(All)];
+    Plain "persistent_term":"get"/1 = get_1 [reads(Cell)];
+    Plain "persistent_term":"get"/2 = get_2 [reads(Cell)];
+    Plain "persistent_term":"erase"/1 = erase_1 [writes(Cell)];
+    Plain "persistent_term":"info"/0 = info_0 [reads(All)];
     Plain "erts_internal":"erase_persistent_terms"/0 = erase_persistent_terms_0;
 }

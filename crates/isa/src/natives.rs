@@ -1,0 +1,72 @@
+//! Properties of natives that stand in the rows of their tables (`purlin_native::bif`) and are read by
+//! crates that know no natives.
+
+/// A native for which machine code has a template, so that it is not called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Template {
+    Abs,
+    Element,
+    Divide,
+    Not,
+    And,
+    Or,
+    Xor,
+    Min,
+    Max,
+    KeyFind,
+    KeyMember,
+    Member,
+}
+
+/// The shared thing that a native reads or writes. Two calls by different processes race if they touch
+/// the same thing and one of them writes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Touches {
+    /// The key in the second argument, in the table that the first argument names.
+    Key,
+    /// The key of the object in the second argument, in the table that the first argument names. A list
+    /// of objects touches the whole table.
+    Object,
+    /// The whole table that the first argument names.
+    Table,
+    /// The process or registered name in the first argument.
+    Process,
+    /// The process or registered name in the second argument.
+    SecondProcess,
+    /// The name in the first argument.
+    Name,
+    /// The first argument itself: a reference of atomics or counters, a timer, a port, a socket, a key
+    /// of persistent terms.
+    Cell,
+    /// The environment variable that the first argument names. Without arguments: the environment.
+    Variable,
+    /// The file name or open file in the first argument.
+    File,
+    /// Nothing that could be compared: the call is a scheduling point only.
+    All,
+}
+
+/// How a native reaches what is outside the program: what no seed decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outside {
+    /// It opens a file.
+    Opened,
+    /// It reads a file or a folder.
+    Read,
+    /// It writes to a file.
+    Written,
+    /// It makes, renames, changes or deletes a file or a folder.
+    Changed,
+    /// It opens a port: a program, a socket or another, by its first argument.
+    Port,
+    /// It opens a socket.
+    Socket,
+    /// It does something else with sockets or addresses.
+    OnSocket,
+    /// It connects with another node.
+    Node,
+    /// It asks for the number of its process of the system.
+    Number,
+    /// It looks at a variable of the environment.
+    Variable,
+}
