@@ -13,7 +13,7 @@ use super::Process;
 use super::slots::{Cells, Slots};
 use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 use purlin_term::Term;
-use purlin_term::sys::Growing;
+use purlin_term::sys::{self, Growing};
 use std::cell::Cell;
 
 pub use super::slots::Full;
@@ -89,7 +89,14 @@ impl Table {
     /// An empty table for at most `limit` processes, or `scarce` where there are not addresses enough for as many as there can be.
     #[inline]
     pub fn new(limit: usize, scarce: usize) -> Table {
-        if let Some(cells) = Growing::reserve("process_cells", MAX_SLOTS * CELL_BYTES) {
+        // Where addresses are limited there are others who need some.
+        let all = MAX_SLOTS * CELL_BYTES;
+        let plenty = sys::address_limit().is_none_or(|limit| limit / 16 > all);
+        let cells = match plenty {
+            true => Growing::reserve("process_cells", all),
+            false => None,
+        };
+        if let Some(cells) = cells {
             let slots = Growing::new("process_slots", MAX_SLOTS * 4);
             let memory = Memory { cells, slots };
             return Table(Slots::new(memory, limit.min(MAX_PROCESSES)));

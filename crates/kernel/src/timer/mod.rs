@@ -22,7 +22,6 @@ pub mod message;
 mod wheel;
 
 use crate::clock;
-use crate::process::table::MAX_PROCESSES;
 use crate::sync::AtomicU64;
 use crate::sync::{Mutex, MutexGuard};
 pub(crate) use alarm::NEVER;
@@ -169,11 +168,8 @@ struct CellNodes;
 fn nodes() -> &'static Growing {
     static NODES: OnceLock<Growing> = OnceLock::new();
     NODES.get_or_init(|| {
-        let bytes = |processes: usize| (processes + 1) * size_of::<Node>();
-        Growing::reserve("timers", bytes(MAX_PROCESSES)).unwrap_or_else(|| {
-            // Addresses are limited, and so are cells.
-            Growing::new("timers", bytes(crate::process::table().most_cells()))
-        })
+        let cells = crate::process::table().most_cells();
+        Growing::new("timers", (cells + 1) * size_of::<Node>())
     })
 }
 
