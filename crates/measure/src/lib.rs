@@ -5,9 +5,11 @@
 //! Invariants: this crate prints nothing and knows nothing of Erlang; what could not be measured is `None`, never a zero.
 
 pub mod energy;
+pub mod relay;
 pub mod run;
 pub mod statistics;
 
+pub use relay::Relay;
 pub use run::{Command, Failed, Run};
 
 /// The measured quantities of each run.
@@ -101,13 +103,15 @@ pub const QUANTITIES: &[QuantityRow] = &[
 ];
 
 /// Runs commands in turn: `warmup` rounds that are not kept, then `runs` rounds that are. Every second round goes backwards, so
-/// that none always has the same one before it. Gives the runs of each command.
+/// that none always has the same one before it. Gives the runs of each command, and the signal by which somebody had them end early:
+/// the run that it came in isn't kept.
 pub fn in_turn(
     commands: &[Command],
     warmup: usize,
     runs: usize,
     mut after: impl FnMut(usize, &Run) -> Result<(), Failed>,
-) -> Result<Vec<Vec<Run>>, Failed> {
+) -> Result<(Vec<Vec<Run>>, Option<i32>), Failed> {
+    let relay = Relay::begin();
     let mut meter = energy::Meter::of_system();
     let mut kept: Vec<Vec<Run>> = commands.iter().map(|_| Vec::new()).collect();
     for round in 0..warmup + runs {
@@ -116,12 +120,16 @@ pub fn in_turn(
             order.reverse();
         }
         for index in order {
-            let run = commands[index].run(&mut meter)?;
+            let run = commands[index].run(&mut meter, &relay);
+            if let Some(signal) = relay.ended_by() {
+                return Ok((kept, Some(signal)));
+            }
+            let run = run?;
             after(index, &run)?;
             if round >= warmup {
                 kept[index].push(run);
             }
         }
     }
-    Ok(kept)
+    Ok((kept, None))
 }

@@ -15,6 +15,7 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use crate::Quantity;
+use crate::Relay;
 use crate::energy::{Meter, SAMPLE_EVERY};
 
 /// A command to be run again and again.
@@ -73,7 +74,7 @@ pub enum Failed {
 }
 
 impl Command {
-    pub fn run(&self, meter: &mut Meter) -> Result<Run, Failed> {
+    pub fn run(&self, meter: &mut Meter, relay: &Relay) -> Result<Run, Failed> {
         let input = match &self.input {
             None => Stdio::null(),
             Some(file) => File::open(file).map(Stdio::from).map_err(|error| {
@@ -96,7 +97,7 @@ impl Command {
             name: self.words[0].to_string_lossy().into_owned(),
             error,
         })?;
-        let waited = wait(child.id() as libc::pid_t, meter);
+        let waited = wait(child.id(), meter, relay);
         let (status, usage, end) = waited.map_err(Failed::Wait)?;
         let after = meter.sample();
         let peak_bytes = to_bytes(usage.ru_maxrss);
@@ -115,9 +116,13 @@ impl Command {
 }
 
 /// Waits for a child; reads the meter meanwhile, where there is one, so that its counters don't begin again unseen.
-fn wait(child: libc::pid_t, meter: &mut Meter) -> io::Result<(ExitStatus, libc::rusage, Instant)> {
+fn wait(
+    child: u32,
+    meter: &mut Meter,
+    relay: &Relay,
+) -> io::Result<(ExitStatus, libc::rusage, Instant)> {
     if !meter.is_there() {
-        return wait_for(child);
+        return wait_for(child, relay);
     }
     std::thread::scope(|scope| {
         let (done, is_done) = mpsc::channel::<()>();
@@ -126,20 +131,22 @@ fn wait(child: libc::pid_t, meter: &mut Meter) -> io::Result<(ExitStatus, libc::
                 meter.sample();
             }
         });
-        let waited = wait_for(child);
+        let waited = wait_for(child, relay);
         drop(done);
         waited
     })
 }
 
-fn wait_for(child: libc::pid_t) -> io::Result<(ExitStatus, libc::rusage, Instant)> {
+fn wait_for(child: u32, relay: &Relay) -> io::Result<(ExitStatus, libc::rusage, Instant)> {
+    relay.wait(child);
+    let end = Instant::now();
+    let child = child as libc::pid_t;
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     loop {
         // SAFETY: both pointers lead to places of this frame that are large enough; all zeroes is a usage.
         let waited = unsafe { libc::wait4(child, &raw mut status, 0, usage.as_mut_ptr()) };
         if waited == child {
-            let end = Instant::now();
             // SAFETY: as above, and the call has written it.
             return Ok((
                 ExitStatus::from_raw(status),
@@ -191,7 +198,9 @@ mod tests {
     #[test]
     fn a_run_is_waited_for_and_counted() {
         let mut meter = Meter::default();
-        let run = command(&["sleep", "0.05"]).run(&mut meter).expect("runs");
+        let run = command(&["sleep", "0.05"])
+            .run(&mut meter, &Relay::begin())
+            .expect("runs");
         assert!(run.status.success() && run.wall_s >= 0.05, "{run:?}");
         assert!(run.user_s + run.system_s < run.wall_s, "{run:?}");
         assert!(run.peak_bytes > 0 && run.voluntary_switches > 0, "{run:?}");
@@ -199,17 +208,20 @@ mod tests {
         // Children that were waited for count too.
         let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
         let run = command(&["sh", "-c", &format!("sh -c '{busy}'; exit 3")])
-            .run(&mut meter)
+            .run(&mut meter, &Relay::begin())
             .expect("runs");
         assert_eq!(run.status.code(), Some(3));
         assert!(run.user_s + run.system_s > 0.001, "{run:?}");
         let large = "head -c 60000000 /dev/zero | tail -c 59999999 >/dev/null";
-        let run = command(&["sh", "-c", large]).run(&mut meter).expect("runs");
+        let run = command(&["sh", "-c", large])
+            .run(&mut meter, &Relay::begin())
+            .expect("runs");
         assert!(run.peak_bytes > 50_000_000 && !run.peak_is_bound, "{run:?}");
-        let run = command(&["sh", "-c", "[ $PURLIN_MEASURED = yes ]"]).run(&mut meter);
+        let run =
+            command(&["sh", "-c", "[ $PURLIN_MEASURED = yes ]"]).run(&mut meter, &Relay::begin());
         assert!(run.expect("runs").status.success());
         assert!(matches!(
-            command(&["no such command"]).run(&mut meter),
+            command(&["no such command"]).run(&mut meter, &Relay::begin()),
             Err(Failed::Start { .. })
         ));
     }

@@ -36,20 +36,31 @@ thread_local! {
     static TOLD: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Those that are handled from the start: Rust's library handles them too, to find overflows of native stacks, and takes one that
+/// somebody has sent for a fault that comes again. The emulator would live on after the first.
+const FROM_START: std::ops::Range<usize> = 0..2;
+
+/// Has signals that somebody sends end the emulator, as they do on stock. Called before there are libraries.
+pub fn begin() {
+    handle(FROM_START);
+}
+
 /// Has faults in libraries reported. Only the first call does something.
 pub fn watch() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        for (i, &(s, _)) in SIGNALS.iter().enumerate() {
-            // SAFETY: the handler is of the form that the flags say.
-            unsafe {
-                let mut a: libc::sigaction = std::mem::zeroed();
-                a.sa_sigaction = failed as *const () as usize;
-                a.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-                libc::sigaction(s, &a, &raw mut BEFORE[i]);
-            }
+    ONCE.call_once(|| handle(FROM_START.end..SIGNALS.len()));
+}
+
+fn handle(which: std::ops::Range<usize>) {
+    for i in which {
+        // SAFETY: the handler is of the form that the flags say.
+        unsafe {
+            let mut a: libc::sigaction = std::mem::zeroed();
+            a.sa_sigaction = failed as *const () as usize;
+            a.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            libc::sigaction(SIGNALS[i].0, &a, &raw mut BEFORE[i]);
         }
-    });
+    }
 }
 
 /// # Safety

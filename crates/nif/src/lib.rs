@@ -36,7 +36,7 @@ mod abi;
 mod binary;
 mod driver;
 mod env;
-mod fault;
+pub mod fault;
 mod ioq;
 mod library;
 mod load;

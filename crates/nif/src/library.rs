@@ -447,3 +447,22 @@ exported! {
         }
     }
 }
+
+/// Opens the library whose file is called so, but for the end of its name; it may lie in the executable. Null where that fails, and
+/// `dlerror` says why.
+///
+/// All that opens libraries comes here: the emulator, and libraries that open others by `enif_dlopen` and `driver_dl_open`.
+pub(crate) fn dl_open(path: &[u8]) -> *mut std::ffi::c_void {
+    let file = [path, b".so"].concat();
+    let own = match purlin_io::inside::system_path(&file) {
+        Some(Ok(own)) => Some(own),
+        // Names end at a zero.
+        _ => file
+            .split(|b| *b == 0)
+            .next()
+            .and_then(|f| std::ffi::CString::new(f).ok()),
+    };
+    let file = own.unwrap_or_default();
+    // SAFETY: a string; what the library does as it is opened is its own business.
+    unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW) }
+}

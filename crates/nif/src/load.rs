@@ -10,7 +10,7 @@ use purlin_kernel::filename;
 use purlin_native::{bifs, lazy_atoms, modules};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, Term, am, atom};
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
 
@@ -327,21 +327,13 @@ pub fn minor_of(release: u32) -> c_int {
 }
 
 /// Opens a library, of whose file name the end is added. Its name too, every byte a character.
-fn open_file(mut path: Vec<u8>) -> Result<(Open, String), Refused> {
-    path.extend_from_slice(b".so");
-    let file: String = path.iter().map(|&b| b as char).collect();
-    let own = purlin_io::inside::system_path(&path);
-    // There are no zeros in it any more.
-    let c = match own {
-        Some(Ok(own)) => own,
-        _ => CString::new(path).unwrap_or_default(),
-    };
+fn open_file(path: Vec<u8>) -> Result<(Open, String), Refused> {
     purlin_io::port::orphans::may_make_others();
-    // SAFETY: a string; what the library does as it is opened is its own business.
-    let handle = unsafe { libc::dlopen(c.as_ptr(), libc::RTLD_NOW) };
+    let handle = crate::library::dl_open(&path);
+    let name: &str = &path.iter().map(|&b| b as char).collect::<String>();
+    let file = format!("{name}.so");
     if handle.is_null() {
         let why = dl_error();
-        let name = &file[..file.len() - 3];
         let text = match why.contains(name) {
             true => format!("Failed to load NIF library: '{why}'"),
             false => format!("Failed to load NIF library {name}: '{why}'"),

@@ -157,11 +157,7 @@ exported! {
     fn enif_dlopen(
         file: *const c_char, on_error: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>, arg: *mut c_void,
     ) -> *mut c_void {
-        let mut name = crate::terms::c_bytes(file).to_vec();
-        name.extend_from_slice(b".so");
-        // There are no zeros in it.
-        let name = CString::new(name).unwrap_or_default();
-        let h = libc::dlopen(name.as_ptr(), libc::RTLD_NOW);
+        let h = crate::library::dl_open(crate::terms::c_bytes(file));
         if h.is_null() {
             tell(on_error, arg);
         }

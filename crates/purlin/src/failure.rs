@@ -66,6 +66,11 @@ pub fn say(line: impl fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Prints lines to standard error, as they are.
+pub fn say_text(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
 /// The words of an error of the operating system, without its number.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();

@@ -159,6 +159,53 @@ fn a_program_of_one_file() {
 }
 
 /// A signal ends it as it ends a node.
+/// A server and a client of https, of whom the client checks the certificate. The library of `crypto` opens another one itself, which
+/// lies in the executable too.
+#[test]
+fn a_server_and_a_client_of_tls() {
+    if !is_there("erl") {
+        return;
+    }
+    let s = Scratch::new("tls");
+    s.file("https.erl", HTTPS);
+    let program = s.built("https.erl", "https");
+    let expected = (Some(0), "secret\n".to_string(), String::new());
+    assert_eq!(run(&program, &[]), expected);
+}
+
+const HTTPS: &str = r#"-module(https).
+-export([main/1]).
+main(_) ->
+    logger:set_primary_config(level, none),
+    {ok, _} = application:ensure_all_started(ssl),
+    {ok, _} = application:ensure_all_started(inets),
+    How = [{key, {rsa, 2048, 65537}}, {digest, sha256}],
+    Names = #{root => How, intermediates => [], peer => How},
+    #{server_config := Server, client_config := Client} =
+        public_key:pkix_test_data(#{server_chain => Names, client_chain => Names}),
+    {ok, Listen} = ssl:listen(0, [{reuseaddr, true}, {active, false}, {ip, {127, 0, 0, 1}} | Server]),
+    {ok, {_, Port}} = ssl:sockname(Listen),
+    spawn_link(fun() -> serve(Listen) end),
+    Url = "https://localhost:" ++ integer_to_list(Port) ++ "/",
+    Checks = [{verify, verify_peer}, {server_name_indication, disable} | Client],
+    {ok, {{_, 200, _}, _, Body}} = httpc:request(get, {Url, []}, [{ssl, Checks}], []),
+    {error, _} = httpc:request(get, {Url, []}, [{ssl, [{verify, verify_peer}, {cacerts, []}]}], []),
+    <<_:32/binary>> = crypto:hash(sha256, Body),
+    io:format("~ts~n", [Body]).
+serve(Listen) ->
+    {ok, S} = ssl:transport_accept(Listen),
+    case ssl:handshake(S, 5000) of
+        {ok, T} ->
+            case ssl:recv(T, 0, 5000) of
+                {ok, _} -> ok = ssl:send(T, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nsecret");
+                {error, _} -> refused
+            end,
+            ssl:close(T);
+        {error, _} -> ok
+    end,
+    serve(Listen).
+"#;
+
 #[test]
 fn signals() {
     if !is_there("erl") {

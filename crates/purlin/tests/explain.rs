@@ -958,3 +958,48 @@ fn what_is_known_of_memory_comes_to_what_is_resident() {
     }
     panic!("{last}");
 }
+
+/// Whoever ends `purlin explain run` means the program (`timeout`): that gets the signal, and what it has spent is told.
+#[test]
+fn a_signal_ends_the_program_and_its_costs_are_told() {
+    let Some(scratch) = Scratch::new() else {
+        return;
+    };
+    scratch.file(
+        "server.erl",
+        "-module(server).\n-export([main/0]).\nmain() ->\n    P = spawn(fun() -> receive never -> ok end end),\n    \
+         [P ! lists:seq(1, 20000) || _ <- lists:seq(1, 20)],\n    io:format(\"~s~n\", [os:getpid()]),\n    \
+         receive never -> ok end.\n",
+    );
+    for (signal, status) in [(libc::SIGTERM, Some(0)), (libc::SIGKILL, None)] {
+        let mut command = scratch.command(&["explain", "run", "server.erl"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut explain = command.spawn().expect("starts");
+        let mut lines = BufReader::new(explain.stdout.take().expect("is piped")).lines();
+        let program: i32 = lines
+            .next()
+            .and_then(|l| l.ok()?.trim().parse().ok())
+            .expect("the program's number");
+        // What can't be handed on is sent to the program itself.
+        let to = match status {
+            Some(_) => explain.id() as i32,
+            None => program,
+        };
+        // SAFETY: a process of this test's own.
+        unsafe { libc::kill(to, signal) };
+        let output = explain.wait_with_output().expect("ends");
+        let told = String::from_utf8_lossy(&output.stderr);
+        match status {
+            Some(_) => {
+                assert_eq!(output.status.code(), status, "{told}");
+                assert!(told.contains("server.erl"), "{told}");
+            }
+            None => {
+                assert_eq!(output.status.code(), Some(128 + signal), "{told}");
+                assert!(told.contains("left nothing to explain"), "{told}");
+            }
+        }
+        // SAFETY: asks whether there is such a process.
+        assert_eq!(unsafe { libc::kill(program, 0) }, -1, "it is still there");
+    }
+}

@@ -217,3 +217,38 @@ fn bad_input_is_one_line_and_a_status() {
         assert!(output.stdout.is_empty(), "{args:?}");
     }
 }
+
+#[test]
+fn a_signal_ends_the_command_and_what_was_measured_is_told() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
+    // The second run waits: it is ended, and the first is told.
+    let script = "if [ -e $0 ]; then echo again >&2; exec sleep 60; else : >$0; fi";
+    let mark = std::env::temp_dir().join(format!("purlin-measured-{}", std::process::id()));
+    let _ = std::fs::remove_file(&mark);
+    command.args([
+        "measure", "--warmup", "0", "--runs", "5", "--", "sh", "-c", script,
+    ]);
+    command
+        .arg(&mark)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let begun = std::time::Instant::now();
+    let mut child = command.spawn().expect("starts");
+    let mut errors = BufReader::new(child.stderr.take().expect("is piped"));
+    let mut line = String::new();
+    errors.read_line(&mut line).expect("reads");
+    assert_eq!(line, "again\n");
+    // SAFETY: a process of this test's own.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    let mut told = String::new();
+    errors.read_line(&mut told).expect("reads");
+    let output = child.wait_with_output().expect("ends");
+    let _ = std::fs::remove_file(&mark);
+    assert_eq!(output.status.code(), Some(128 + libc::SIGTERM), "{told}");
+    assert_eq!(told, "purlin: ended by signal 15, after 1 of 5 runs\n");
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.contains("peak memory"), "{table}");
+    assert!(begun.elapsed().as_secs() < 50);
+}

@@ -510,6 +510,32 @@ fn layouts_are_written_in_their_home() {
     }
 }
 
+/// Who writes to standard output or standard error by the macros of the standard library ends by a panic where that can't be done. The
+/// runtime has `purlin_term::say`, the command line `failure::say` and `process::print`.
+#[test]
+fn nobody_panics_for_want_of_a_reader() {
+    let macros = ["print!(", "println!(", "eprint!(", "eprintln!(", "dbg!("];
+    let mut found = Vec::new();
+    for (name, _) in CRATES {
+        let tree = Tree::read(&root().join(name).join("src"));
+        for (file, text) in &tree.files {
+            let written = |l: &&str| {
+                macros.iter().any(|m| {
+                    l.match_indices(m).any(|(at, _)| {
+                        !l[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
+                    })
+                })
+            };
+            found.extend(
+                text.lines()
+                    .filter(written)
+                    .map(|l| format!("{name}: {file}: {l}")),
+            );
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 /// Whether a line tells tags or words of objects by a number.
 fn knows_a_layout(line: &str) -> bool {
     let word = line.match_indices("ptr().add(").any(|(at, call)| {

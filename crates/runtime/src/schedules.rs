@@ -148,7 +148,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
                         replay = Some(r.replay);
                     }
                     None => {
-                        eprintln!("purlin: {value}: not a file of a schedule");
+                        purlin_term::say!("purlin: {value}: not a file of a schedule");
                         std::process::exit(66);
                     }
                 }
@@ -159,7 +159,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
     if let (Some(from), Some(at)) = (copied, fresh)
         && let Err(e) = folder::begin(from, at)
     {
-        eprintln!("purlin: schedules: {e}");
+        purlin_term::say!("purlin: schedules: {e}");
         std::process::exit(71);
     }
     let started = recorded.unwrap_or_else(|| starts(now, search.seed));

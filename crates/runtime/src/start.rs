@@ -16,7 +16,7 @@ use purlin_term::{Alloc, NIL, Term, atom, gc};
 use std::os::unix::ffi::OsStrExt;
 
 fn fatal(text: std::fmt::Arguments) -> ! {
-    eprintln!("purlin: {text}");
+    purlin_term::say!("purlin: {text}");
     std::process::exit(1)
 }
 
@@ -115,13 +115,14 @@ fn system(m: &str, priority: Priority) -> Option<Term> {
 
 /// Runs an emulator until it halts; the exit status is the program's.
 pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
+    purlin_term::sys::spare_addresses();
     let o = options::start_with(options);
     diagnostics::set(told_by);
     release::settle(o.otp.release);
     code::image::begin(o.otp.release);
     let schedules = crate::schedules::begin(o);
     if let Err(text) = code::perf::start(o) {
-        eprintln!("purlin: +JPperf: {text}");
+        purlin_term::say!("purlin: +JPperf: {text}");
     }
     crate::compiled::start(o);
     bif::install();
@@ -153,13 +154,16 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     told_by.prepare();
     purlin_term::atom::on_full(|line| crate::halt::halt_with_dump(&line));
     purlin_term::region::init();
+    purlin_nif::fault::begin();
     // The table grows as it must; only who asks for a ceiling gets one.
     let asked = o.flags.tables.processes != options::default_processes(o.otp.release);
-    process::init_table(if asked {
-        o.flags.tables.process_limit() as usize
+    let told = o.flags.tables.process_limit() as usize;
+    let most = if asked {
+        told
     } else {
         process::table::MAX_PROCESSES
-    });
+    };
+    process::init_table(most, told);
     defaults(o);
     preload(o);
     let first = atom::intern("erl_init");
@@ -200,6 +204,11 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
         std::sync::atomic::Ordering::Relaxed,
     );
     timer::start();
+    if !purlin_kernel::os::single::on()
+        && let Err(e) = purlin_kernel::poll::start()
+    {
+        fatal(format_args!("cannot wait for descriptors: {e}"));
+    }
     told_by.start(o);
     crate::os_signals::init(o.flags.break_mode, || {
         if let Some(d) = diagnostics::diagnostics() {

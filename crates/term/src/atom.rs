@@ -267,7 +267,7 @@ pub fn intern(s: &str) -> Term {
         Ok(t) => t,
         Err(AtomError::TableFull) => full(),
         Err(AtomError::TooLong) => {
-            eprintln!("an atom of the runtime is too long");
+            crate::say!("an atom of the runtime is too long");
             std::process::exit(1)
         }
     }
@@ -286,7 +286,7 @@ pub fn full() -> ! {
     if let Some(end) = FULL.get() {
         end(line)
     }
-    eprintln!("{line}");
+    crate::say!("{line}");
     std::process::exit(1)
 }
 

@@ -197,7 +197,7 @@ pub fn init() {
                 }
             });
         let Some((base, bytes, table, slabs)) = some else {
-            eprintln!("purlin: fence: there are no addresses for it");
+            crate::say!("purlin: fence: there are no addresses for it");
             return;
         };
         if words.clone().any(|w| w == "trace") {

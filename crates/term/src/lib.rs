@@ -43,6 +43,7 @@ pub mod refcount;
 pub mod region;
 pub mod region_set;
 pub mod release;
+pub mod say;
 pub mod sent;
 mod short_bytes;
 mod stress;

@@ -20,6 +20,7 @@ use crate::fence;
 use crate::off_heap::OffHeap;
 use crate::refcount::RefCount;
 use crate::sync::Mutex;
+use crate::sys::Growing;
 use crate::word::Term;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
@@ -179,18 +180,42 @@ impl Region {
 
 struct Space {
     base: usize,
-    /// One slot a chunk.
-    table: *const AtomicPtr<Region>,
+    /// A slot for each chunk that was ever handed out, and for others.
+    table: Slots,
+    /// Chunks of the range, or of the part of it that was reserved, end here.
+    end: u32,
     /// Free chunks of the first half and of the second; and those of them behind the fence.
     free: [Mutex<FreeList>; 4],
 }
-// SAFETY: the pointers are to memory mapped for good.
-unsafe impl Send for Space {}
-unsafe impl Sync for Space {}
+/// The side table: a slot for each chunk of either half, in memory that grows with the chunks in use.
+struct Slots {
+    /// Where that of chunk 0 would be, and that of the first chunk of the second half less its index.
+    at: [usize; 2],
+    halves: [Growing; 2],
+    /// The first chunk of each half.
+    first: [u32; 2],
+}
+
+impl Slots {
+    /// The slot of a chunk that was handed out.
+    #[inline(always)]
+    fn of(&self, chunk: usize) -> &AtomicPtr<Region> {
+        let half = usize::from(chunk >= COUNTED >> CHUNK_SHIFT);
+        let at = self.at[half].wrapping_add(chunk * 8);
+        // SAFETY: the slots of all chunks that were handed out are mapped for good, and start as null.
+        unsafe { &*(at as *const AtomicPtr<Region>) }
+    }
+    /// There are to be slots for the chunks of a half that come before that one; false: the system has no memory for them.
+    fn try_ensure(&self, half: usize, end: u32) -> bool {
+        self.halves[half].try_ensure((end - self.first[half]) as usize * 8)
+    }
+}
 
 struct FreeList {
     /// Chunks never used start here.
     next: u32,
+    /// Chunks before this one have slots, and, in the second half, memory that can be used.
+    usable: u32,
     /// Free runs without memory behind them: first chunk → chunks.
     cold: Runs,
     /// Free runs whose pages are there: what is freed is used again soon, and asking the system for pages costs more
@@ -247,23 +272,67 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static COUNTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 static COUNTED_COUNT: AtomicUsize = AtomicUsize::new(0);
 
+/// Where the range lies of which only a part was reserved, because addresses are limited. Nothing else comes to lie there: systems
+/// give addresses from the top of 128 TiB or more downwards, or upwards from a third of them, and programs start below a TiB or far
+/// above.
+const APART: usize = 1 << 40;
+/// The share of the addresses that there may be which each half gets then.
+const SHARE: usize = 8;
+/// What each half has at least.
+const LEAST: usize = 16 << 20;
+
+/// Reserves the range. Where addresses are limited only a part of it is reserved: the end of the first half, and the beginning of
+/// the second. Where the range begins, and the bytes that each half has.
+fn reserve() -> (usize, [usize; 2]) {
+    if let Some(base) = crate::sys::try_reserve(SPACE_BYTES) {
+        return (base, [COUNTED, SPACE_BYTES - COUNTED]);
+    }
+    let e = std::io::Error::last_os_error();
+    let part = crate::sys::address_limit().map_or(0, |all| all / SHARE);
+    let part = part.clamp(LEAST, COUNTED / 2).next_multiple_of(LEAST);
+    if e.raw_os_error() == Some(libc::ENOMEM)
+        && crate::sys::reserve_at(APART + COUNTED - part, 2 * part).is_some()
+    {
+        return (APART, [part; 2]);
+    }
+    crate::sys::refused(SPACE_BYTES)
+}
+
+/// Chunks by which what is usable grows.
+const GROWS_BY: u32 = (4 << 20 >> CHUNK_SHIFT) as u32;
+
 fn space() -> &'static Space {
     static S: std::sync::OnceLock<Space> = std::sync::OnceLock::new();
     S.get_or_init(|| {
-        let base = crate::sys::reserve(SPACE_BYTES);
-        crate::sys::note_area("regions", base, SPACE_BYTES);
+        let (base, bytes) = reserve();
+        let low = COUNTED - bytes[0];
+        let reserved = bytes[0] + bytes[1];
+        crate::sys::note_area("regions", base + low, reserved);
         fence::init();
+        if fence::on() && reserved < SPACE_BYTES {
+            crate::sys::refused(SPACE_BYTES);
+        }
         fence::watch_regions(base, SPACE_BYTES, CHUNK_SHIFT, COUNTED, FENCED);
         let plain = if fence::on() { FENCED } else { 0 };
-        crate::sys::commit(base + COUNTED + plain, COUNTED - plain);
-        let table = crate::sys::reserve_area("region_table", (SPACE_BYTES >> CHUNK_SHIFT) * 8);
+        let first = [low, COUNTED].map(|at| (at >> CHUNK_SHIFT) as u32);
+        let halves = ["region_table", "counted_region_table"];
+        let halves: [Growing; 2] = std::array::from_fn(|half| {
+            Growing::new(halves[half], (bytes[half] >> CHUNK_SHIFT) * 8)
+        });
+        let at = std::array::from_fn(|half: usize| {
+            halves[half].at().wrapping_sub(first[half] as usize * 8)
+        });
+        let table = Slots { at, halves, first };
         BASE.store(base, Ordering::Release);
         Space {
             base,
-            table: table as *const AtomicPtr<Region>,
-            free: [plain, COUNTED + plain, 0, COUNTED].map(|start| {
+            table,
+            end: ((COUNTED + bytes[1]) >> CHUNK_SHIFT) as u32,
+            free: [low + plain, COUNTED + plain, low, COUNTED].map(|start| {
+                let next = (start >> CHUNK_SHIFT) as u32;
                 Mutex::new(FreeList {
-                    next: (start >> CHUNK_SHIFT) as u32,
+                    next,
+                    usable: next,
                     cold: Runs::default(),
                     warm: Runs::default(),
                     warm_chunks: 0,
@@ -271,6 +340,30 @@ fn space() -> &'static Space {
             }),
         }
     })
+}
+
+impl Space {
+    /// Takes so many chunks of a half that were never used; None: there are no addresses left, or there is no memory.
+    fn fresh(&self, f: &mut FreeList, half: usize, chunks: u32) -> Option<u32> {
+        let end = [(COUNTED >> CHUNK_SHIFT) as u32, self.end][half];
+        let first = f.next;
+        if end - first < chunks {
+            return None;
+        }
+        let next = first + chunks;
+        if next > f.usable {
+            let to = next.max(f.usable.saturating_add(GROWS_BY)).min(end);
+            let at = |chunk: u32| self.base + ((chunk as usize) << CHUNK_SHIFT);
+            // Memory of the first half is made usable region by region.
+            let can = |to: u32| {
+                self.table.try_ensure(half, to)
+                    && (half == 0 || crate::sys::try_commit(at(f.usable), at(to) - at(f.usable)))
+            };
+            f.usable = [to, next].into_iter().find(|to| can(*to))?;
+        }
+        f.next = next;
+        Some(first)
+    }
 }
 
 /// Whether `p` points into a region (or its reserved addresses).
@@ -306,9 +399,9 @@ pub fn region_of(p: *const Term) -> Option<&'static Region> {
     }
     let s = space();
     let i = (p as usize - s.base) >> CHUNK_SHIFT;
-    // SAFETY: the table has a slot for each chunk; slots hold live regions or null. A region outlives the terms that
+    // SAFETY: terms point into chunks that were handed out, whose slots hold live regions or null. A region outlives the terms that
     // point into it, by its count.
-    unsafe { (*s.table.add(i)).load(Ordering::Acquire).as_ref() }
+    unsafe { s.table.of(i).load(Ordering::Acquire).as_ref() }
 }
 
 /// Bytes in all regions alive, and how many there are.
@@ -381,27 +474,26 @@ impl Builder {
                 there: words,
             };
         }
-        let (first, warm) = {
+        let taken = {
             let mut f = s.free[half].lock();
             match f.warm.take(chunks) {
                 Some(a) => {
                     f.warm_chunks -= chunks;
-                    (a, true)
+                    Some((a, true))
                 }
                 None => {
-                    let a = f.cold.take(chunks).unwrap_or_else(|| {
-                        let a = f.next;
-                        let end = if half == 0 { COUNTED } else { SPACE_BYTES } >> CHUNK_SHIFT;
-                        if (end as u32 - a) < chunks {
-                            crate::sys::out_of_memory("eheap_alloc", words * 8, "shared_region");
-                        }
-                        f.next += chunks;
-                        a
-                    });
-                    (a, false)
+                    let a = match f.cold.take(chunks) {
+                        Some(a) => Some(a),
+                        None => s.fresh(&mut f, half, chunks),
+                    };
+                    a.map(|a| (a, false))
                 }
             }
         };
+        // A dump of the runtime asks what is free, so the lock is given up first.
+        let (first, warm) = taken.unwrap_or_else(|| {
+            crate::sys::out_of_memory("eheap_alloc", words * 8, "shared_region")
+        });
         let base = s.base + ((first as usize) << CHUNK_SHIFT);
         if half == 0 {
             crate::sys::commit(base, (chunks as usize) << CHUNK_SHIFT);
@@ -473,11 +565,8 @@ impl Builder {
         }
         let s = space();
         for i in 0..r.chunks {
-            // SAFETY: a slot for each chunk.
-            unsafe {
-                (*s.table.add((r.first_chunk + i) as usize))
-                    .store(r as *const Region as *mut Region, Ordering::Release)
-            };
+            let slot = s.table.of((r.first_chunk + i) as usize);
+            slot.store(r as *const Region as *mut Region, Ordering::Release);
         }
         r
     }
@@ -529,8 +618,10 @@ fn fenced(chunks: u32, half: usize, bytes: usize) -> Option<Box<Region>> {
         match end - f.next >= all {
             true => {
                 let a = f.next;
-                f.next += all;
-                Some(a)
+                s.table.try_ensure(half, a + all).then(|| {
+                    f.next += all;
+                    a
+                })
             }
             false => f.cold.take(all),
         }
@@ -589,8 +680,8 @@ impl Region {
         while let Some(r) = todo.pop() {
             let s = space();
             for i in 0..r.chunks {
-                (*s.table.add((r.first_chunk + i) as usize))
-                    .store(std::ptr::null_mut(), Ordering::Release);
+                let slot = s.table.of((r.first_chunk + i) as usize);
+                slot.store(std::ptr::null_mut(), Ordering::Release);
             }
             let mut b = Box::from_raw(r as *const Region as *mut Region);
             let held = std::mem::take(&mut b.off_heap.regions);

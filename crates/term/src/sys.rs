@@ -1,5 +1,7 @@
 //! Memory from the operating system, for regions and process cells.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 /// The function for when memory can't be had: it ends the runtime. Kind of allocator, bytes, what they are for.
 pub(crate) type OutOfMemory = fn(allocator: &str, bytes: usize, purpose: &str) -> !;
 
@@ -16,51 +18,129 @@ pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
     if let Some(f) = OUT_OF_MEMORY.get() {
         f(allocator, bytes, purpose)
     }
-    eprintln!("{allocator}: Cannot allocate {bytes} bytes of memory (of type \"{purpose}\").");
+    crate::say!("{allocator}: Cannot allocate {bytes} bytes of memory (of type \"{purpose}\").");
     std::process::exit(1)
 }
 
-/// Reserves `bytes` of addresses without memory behind them.
-pub(crate) fn reserve(bytes: usize) -> usize {
-    map(bytes, libc::PROT_NONE).unwrap_or_else(|| refused(bytes))
-}
 /// Reserves `bytes` of zeroed memory that takes no room until it is touched.
 pub fn reserve_rw(bytes: usize) -> usize {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE).unwrap_or_else(|| refused(bytes))
 }
-/// As [`reserve_rw`], of an area that [`areas`] tells of.
-pub fn reserve_area(name: &'static str, bytes: usize) -> usize {
-    let at = reserve_rw(bytes);
-    note_area(name, at, bytes);
-    at
+/// Memory that grows at its end, in a range of addresses that was reserved for it: it is zeroed, and never moves. Nothing can be
+/// written behind its end, so that the range counts nowhere as memory: not against `RLIMIT_DATA`, and not where the system promises
+/// no more than it has (`vm.overcommit_memory`).
+pub struct Growing {
+    at: usize,
+    most: usize,
+    /// Bytes that can be used.
+    usable: AtomicUsize,
+    grows: crate::sync::Mutex<()>,
+}
+
+/// The least that such memory grows by.
+const GROWS_BY: usize = 1 << 20;
+/// Memory grows by that share of what it has, so that large ones grow seldom.
+const GROWS_BY_SHARE: usize = 16;
+
+impl Growing {
+    /// Room for `most` bytes, in an area that [`areas`] tells of. None: there are not so many addresses.
+    pub fn reserve(name: &'static str, most: usize) -> Option<Growing> {
+        let most = most.next_multiple_of(page_bytes());
+        let at = map(most, libc::PROT_NONE)?;
+        note_area(name, at, most);
+        Some(Growing {
+            at,
+            most,
+            usable: AtomicUsize::new(0),
+            grows: crate::sync::Mutex::new(()),
+        })
+    }
+    /// The same. Without the addresses the runtime can't start, and ends.
+    pub fn new(name: &'static str, most: usize) -> Growing {
+        Growing::reserve(name, most).unwrap_or_else(|| refused(most))
+    }
+    /// Where it begins.
+    #[inline(always)]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+    /// Bytes that there is room for.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+    /// Makes the first `bytes` bytes usable, and more, where they are not yet. Where the system refuses the runtime ends as it does
+    /// when memory is used up.
+    #[inline(always)]
+    pub fn ensure(&self, bytes: usize) {
+        if !self.try_ensure(bytes) {
+            out_of_memory("ll_alloc", bytes, "area");
+        }
+    }
+    /// The same; false where the system refuses, or there is no room for so many.
+    #[inline(always)]
+    pub fn try_ensure(&self, bytes: usize) -> bool {
+        bytes <= self.usable.load(Ordering::Acquire) || self.grow(bytes)
+    }
+    #[cold]
+    fn grow(&self, bytes: usize) -> bool {
+        let _grows = self.grows.lock();
+        let usable = self.usable.load(Ordering::Relaxed);
+        if bytes <= usable {
+            return true;
+        }
+        if bytes > self.most {
+            return false;
+        }
+        let more = (usable / GROWS_BY_SHARE).max(GROWS_BY);
+        let generous = bytes
+            .max(usable + more)
+            .next_multiple_of(page_bytes())
+            .min(self.most);
+        let exact = bytes.next_multiple_of(page_bytes());
+        let to = [generous, exact]
+            .into_iter()
+            .find(|to| try_commit(self.at + usable, to - usable));
+        if let Some(to) = to {
+            self.usable.store(to, Ordering::Release);
+        }
+        to.is_some()
+    }
+}
+
+/// What addresses a process may have in all (`RLIMIT_AS`), if there is a limit.
+pub fn address_limit() -> Option<usize> {
+    limit(libc::RLIMIT_AS as _)
+}
+
+/// How large a file may become that this process writes (`RLIMIT_FSIZE`), if there is a limit. Who exceeds it is sent a signal.
+pub fn file_limit() -> Option<usize> {
+    limit(libc::RLIMIT_FSIZE as _)
+}
+
+fn limit(which: i32) -> Option<usize> {
+    let mut all = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: room for what is asked.
+    let r = unsafe { libc::getrlimit(which as _, &mut all) };
+    (r == 0 && all.rlim_cur != libc::RLIM_INFINITY).then_some(all.rlim_cur as usize)
+}
+
+/// Where there is a limit to addresses, has the allocator of the C library take few for itself. It would reserve 64 MiB for
+/// each thread. Called before there is a second thread.
+pub fn spare_addresses() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    if address_limit().is_some() {
+        // SAFETY: sets a number of the allocator's.
+        unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
+    }
 }
 
 /// Reserves addresses of an area that [`areas`] tells of, without memory behind them: those at `wanted` if they are free, else others;
 /// `None` where the system refuses. What is made usable ([`commit`]) comes in small pages.
 pub fn reserve_near(wanted: usize, bytes: usize, name: &'static str) -> Option<usize> {
-    #[cfg(target_os = "linux")]
-    let low = {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
-        let flags = flags | libc::MAP_FIXED_NOREPLACE;
-        // SAFETY: a fresh anonymous mapping, in the place of no other.
-        let p = unsafe { libc::mmap(wanted as *mut _, bytes, libc::PROT_NONE, flags, -1, 0) };
-        match p as usize == wanted {
-            true => Some(wanted),
-            false => {
-                // Old systems take the address as a wish.
-                if p != libc::MAP_FAILED {
-                    release(p as usize, bytes);
-                }
-                None
-            }
-        }
-    };
-    #[cfg(not(target_os = "linux"))]
-    let low: Option<usize> = {
-        let _ = wanted;
-        None
-    };
-    let at = low.or_else(|| try_reserve(bytes))?;
+    let at = reserve_at(wanted, bytes).or_else(|| try_reserve(bytes))?;
     #[cfg(target_os = "linux")]
     // SAFETY: inside that range. A large page would hold memory of which no code needs most.
     unsafe {
@@ -68,6 +148,30 @@ pub fn reserve_near(wanted: usize, bytes: usize, name: &'static str) -> Option<u
     };
     note_area(name, at, bytes);
     Some(at)
+}
+
+/// Reserves the addresses at `wanted`, if they are free and the system can do that.
+pub(crate) fn reserve_at(wanted: usize, bytes: usize) -> Option<usize> {
+    #[cfg(target_os = "linux")]
+    {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
+        let flags = flags | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: a fresh anonymous mapping, in the place of no other.
+        let p = unsafe { libc::mmap(wanted as *mut _, bytes, libc::PROT_NONE, flags, -1, 0) };
+        if p as usize == wanted {
+            return Some(wanted);
+        }
+        // Old systems take the address as a wish.
+        if p != libc::MAP_FAILED {
+            release(p as usize, bytes);
+        }
+        None
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (wanted, bytes);
+        None
+    }
 }
 
 static AREAS: crate::sync::Mutex<Vec<Area>> = crate::sync::Mutex::new(Vec::new());
@@ -110,10 +214,11 @@ pub fn resident(at: usize, bytes: usize) -> Option<usize> {
     Some(pages * page)
 }
 
-/// The same as [`reserve`], and as [`reserve_rw`]: None where the system refuses.
+/// Reserves `bytes` of addresses without memory behind them: None where the system refuses.
 pub(crate) fn try_reserve(bytes: usize) -> Option<usize> {
     map(bytes, libc::PROT_NONE)
 }
+/// The same as [`reserve_rw`].
 pub(crate) fn try_reserve_rw(bytes: usize) -> Option<usize> {
     map(bytes, libc::PROT_READ | libc::PROT_WRITE)
 }
@@ -184,7 +289,6 @@ fn map_apart(bytes: usize) -> Option<usize> {
     #[cfg(target_os = "linux")]
     {
         use std::sync::OnceLock;
-        use std::sync::atomic::{AtomicUsize, Ordering};
         static TOP: OnceLock<Option<usize>> = OnceLock::new();
         static LOWEST: AtomicUsize = AtomicUsize::new(0);
         let top = (*TOP.get_or_init(|| {
@@ -237,8 +341,8 @@ fn map_apart(bytes: usize) -> Option<usize> {
 #[cfg(target_os = "linux")]
 const APART_BYTES: usize = 4 << 40;
 /// The addresses that the runtime needs to start are not to be had.
-fn refused(bytes: usize) -> ! {
-    eprintln!(
+pub fn refused(bytes: usize) -> ! {
+    crate::say!(
         "purlin: cannot reserve {bytes} bytes of addresses: {}",
         std::io::Error::last_os_error()
     );

@@ -420,7 +420,7 @@ pub(crate) unsafe fn check_after(heap: &Heap, roots: &[&[Term]], when: &str) {
 }
 
 fn damaged(when: &str, e: &str) -> ! {
-    eprintln!("purlin: damaged heap {when}: {e}{}", stress::told());
+    crate::say!("purlin: damaged heap {when}: {e}{}", stress::told());
     std::process::abort();
 }
 

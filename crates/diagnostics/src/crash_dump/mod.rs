@@ -9,15 +9,17 @@
 mod terms;
 
 use crate::cx::Cx;
+use crate::ets::WriteConcurrency;
 use crate::options::CrashDumpFlags;
 use crate::process::Enter;
 use crate::process::{self, Process, SYSTEM};
 use crate::report::to_stderr;
-use crate::{bif, code, osenv, sched};
+use crate::{bif, code, osenv, port, sched};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::sync::Mutex;
-use purlin_term::{Alloc, NIL, Term, atom};
+use purlin_term::{Alloc, Term, atom};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -228,6 +230,10 @@ fn all_processes(w: &mut dyn Write, mut owned: Option<&mut Vec<*mut Process>>) -
     let mut cx = Cx::boxed(0);
     let mut pids = process::table().pids();
     pids.sort_by_key(|p| p.pid_data());
+    let names = process::registry::names().into_iter();
+    let names: HashMap<u64, Term> = names
+        .filter_map(|name| Some((process::registry::whereis(name)?.raw(), name)))
+        .collect();
     for pid in pids {
         let Some(p) = process::table().find(pid) else {
             continue;
@@ -244,6 +250,9 @@ fn all_processes(w: &mut dyn Write, mut owned: Option<&mut Vec<*mut Process>>) -
             _ => "Waiting",
         };
         writeln!(w, "State: {name}")?;
+        if let Some(name) = names.get(&pid.raw()) {
+            writeln!(w, "Name: {}", show(*name))?;
+        }
         if let Some(owned) = owned.as_deref_mut()
             && state.is_alive()
             && !state.is_running()
@@ -270,14 +279,16 @@ unsafe fn owned_process(w: &mut dyn Write, cx: &mut Cx, p: *mut Process) -> io::
     // SAFETY: by the contract of this function.
     unsafe {
         let pid = (*p).pid();
-        if let Some(e) = (*p).ext()
-            && e.name != NIL
-        {
-            writeln!(w, "Name: {}", show(e.name))?;
-        }
         if let Some(e) = (*p).initial_call.as_ref() {
             let (m, f) = (show(e.module), show(e.function));
             writeln!(w, "Spawned as: {m}:{f}/{}", e.arity)?;
+        }
+        // As on stock, of those that have something to do.
+        if (*p).state.load().is_queued()
+            && let Some(at) = code::find((*p).pc)
+        {
+            let (m, f) = (show(at.module), show(at.function));
+            writeln!(w, "Current call: {m}:{f}/{}", at.arity)?;
         }
         let parent = (*p).parent;
         let parent = if parent == pid.pid_data() {
@@ -405,10 +416,49 @@ unsafe fn write_heap(w: &mut dyn Write, cx: &mut Cx, p: *mut Process, pid: &str)
 }
 
 fn ports(w: &mut dyn Write) -> io::Result<()> {
-    for id in crate::port::all() {
+    for id in port::all() {
         writeln!(w, "=port:{}", show(id))?;
+        let Some(p) = port::find(id) else { continue };
+        // One that is doing something right now is not waited for.
+        match port::try_info(&p) {
+            Some(i) => one_port(w, id, &p.name, &i)?,
+            None => writeln!(w, "State: CONNECTED|BUSY")?,
+        }
     }
     Ok(())
+}
+
+fn one_port(w: &mut dyn Write, id: Term, name: &[u8], i: &port::Info) -> io::Result<()> {
+    let list = |v: &[Term]| v.iter().map(|&t| show(t)).collect::<Vec<_>>().join(", ");
+    writeln!(w, "State: CONNECTED")?;
+    writeln!(w, "Slot: {}", id.pid_data())?;
+    writeln!(w, "Connected: {}", show(i.connected))?;
+    if !i.links.is_empty() {
+        writeln!(w, "Links: {}", list(&i.links))?;
+    }
+    if !i.watched.is_empty() {
+        let one = |(by, reference): &(Term, String)| format!("({},{reference})", show(*by));
+        let all: Vec<String> = i.watched.iter().map(one).collect();
+        writeln!(w, "Monitors: {}", all.join(", "))?;
+    }
+    if let Some(n) = i.registered {
+        writeln!(w, "Registered as: {}", show(n))?;
+    }
+    let name = String::from_utf8_lossy(name);
+    // Ports of descriptors are named by these: what they read from, and what they write to.
+    let is_number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+    let descriptors = name
+        .split_once('/')
+        .is_some_and(|(from, to)| is_number(from) && is_number(to));
+    match i.os_pid {
+        Some(_) => writeln!(w, "Port controls external process: {name}")?,
+        None if name == "forker" => writeln!(w, "Port controls forker process: {name}")?,
+        None if descriptors => writeln!(w, "Port is UNIX fd not opened by emulator: {name}")?,
+        None => writeln!(w, "Port controls linked-in driver: {name}")?,
+    }
+    writeln!(w, "Input: {}", i.bytes_in)?;
+    writeln!(w, "Output: {}", i.bytes_out)?;
+    writeln!(w, "Queue: {}", i.queued)
 }
 
 fn tables(w: &mut dyn Write) -> io::Result<()> {
@@ -416,12 +466,22 @@ fn tables(w: &mut dyn Write) -> io::Result<()> {
         let (objects, words) = t.size_and_words();
         writeln!(w, "=ets:{}", show(t.owner()))?;
         writeln!(w, "Slot: {}", std::sync::Arc::as_ptr(&t) as usize)?;
+        let mut f = Fragment::new();
+        if let Some(id) = crate::ets::id(&t, &mut f) {
+            writeln!(w, "Table: {}", show(id))?;
+        }
+        // SAFETY: nothing of it is used any more.
+        unsafe { f.destroy() };
+        let o = &t.options;
         writeln!(w, "Name: {}", show(t.name()))?;
         writeln!(w, "Objects: {objects}")?;
         writeln!(w, "Words: {words}")?;
-        writeln!(w, "Type: {}", if t.is_set() { "set" } else { "bag" })?;
-        let protection = format!("{:?}", t.protection());
-        writeln!(w, "Protection: {}", protection.to_lowercase())?;
+        writeln!(w, "Type: {}", o.kind.name())?;
+        writeln!(w, "Protection: {}", t.protection().name())?;
+        writeln!(w, "Compressed: {}", o.compressed)?;
+        let concurrent = o.write_concurrency != WriteConcurrency::No;
+        writeln!(w, "Write Concurrency: {concurrent}")?;
+        writeln!(w, "Read Concurrency: {}", o.read_concurrency)?;
     }
     Ok(())
 }

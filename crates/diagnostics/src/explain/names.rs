@@ -4,99 +4,99 @@ use crate::accounts::Frame;
 use crate::json::Json;
 use crate::process::registry;
 use purlin_term::print::{Style, format_atom, format_term};
+use purlin_term::release::PRELOADED;
+use purlin_term::sync::Mutex;
 use purlin_term::{Term, atom};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
-/// Modules that others call to have something done: the place that did it is the first one outside of these.
-const LIBRARY: &[&str] = &[
-    "elixir_code_server",
-    "Elixir.System",
-    "Elixir.IO",
-    "Elixir.Code",
-    "standard_error",
+/// The applications of OTP and Elixir. Others call their modules to have something done: the place that did it is the first one
+/// outside of these. A release has them beside its own, so that the folder they lie in doesn't tell.
+const APPLICATIONS: &[&str] = &[
+    "asn1",
+    "common_test",
+    "compiler",
+    "crypto",
+    "debugger",
+    "dialyzer",
+    "diameter",
+    "edoc",
+    "eex",
+    "eldap",
+    "elixir",
+    "erl_docgen",
+    "erl_interface",
+    "erts",
+    "et",
+    "eunit",
+    "ex_unit",
+    "ftp",
+    "iex",
+    "inets",
+    "jinterface",
     "kernel",
-    "error_handler",
-    "erl_signal_handler",
-    "beam_lib",
-    "application_controller",
-    "erl_prim_loader",
-    "erl_init",
-    "application_master",
-    "code",
-    "code_server",
-    "dets",
-    "erl_eval",
-    "erlang",
-    "erpc",
-    "error_logger",
-    "erts_internal",
-    "ets",
-    "file",
-    "file_io_server",
-    "gen",
-    "gen_event",
-    "gen_fsm",
-    "gen_server",
-    "gen_statem",
-    "gen_sctp",
-    "gen_tcp",
-    "gen_tcp_socket",
-    "gen_udp",
-    "group",
-    "inet",
-    "inet6_tcp",
-    "inet6_udp",
-    "inet_db",
-    "inet_tcp",
-    "inet_udp",
-    "init",
-    "io",
-    "io_lib",
-    "lists",
     "logger",
-    "maps",
-    "local_tcp",
-    "local_udp",
-    "pool",
-    "prim_buffer",
-    "prim_file",
-    "prim_inet",
-    "prim_socket",
-    "proc_lib",
-    "queue",
-    "raw_file_io",
-    "raw_file_io_compressed",
-    "raw_file_io_deflate",
-    "raw_file_io_delayed",
-    "raw_file_io_inflate",
-    "raw_file_io_list",
-    "rpc",
-    "socket",
-    "supervisor",
-    "sys",
-    "timer",
-    "user",
-    "user_drv",
-    "Elixir.Agent",
-    "Elixir.Agent.Server",
-    "Elixir.DynamicSupervisor",
-    "Elixir.Enum",
-    "Elixir.File",
-    "Elixir.File.Stream",
-    "Elixir.GenServer",
-    "Elixir.Kernel",
-    "Elixir.Kernel.SpecialForms",
-    "Elixir.Keyword",
-    "Elixir.Map",
-    "Elixir.Port",
-    "Elixir.Process",
-    "Elixir.Registry",
-    "Elixir.Stream",
-    "Elixir.Stream.Reducers",
-    "Elixir.Supervisor",
-    "Elixir.Task",
-    "Elixir.Task.Supervised",
-    "Elixir.Task.Supervisor",
+    "megaco",
+    "mix",
+    "mnesia",
+    "observer",
+    "odbc",
+    "os_mon",
+    "parsetools",
+    "public_key",
+    "reltool",
+    "runtime_tools",
+    "sasl",
+    "snmp",
+    "ssh",
+    "ssl",
+    "stdlib",
+    "syntax_tools",
+    "tftp",
+    "tools",
+    "wx",
+    "xmerl",
 ];
+
+/// Whether a file of code belongs to one of these: `…/APPLICATION-VERSION/ebin/MODULE.beam`.
+fn is_of_library(file: &str) -> bool {
+    let mut parts = file.rsplit('/').skip(1);
+    if parts.next() != Some("ebin") {
+        return false;
+    }
+    let folder = parts.next().unwrap_or_default();
+    let name = match folder.rsplit_once('-') {
+        Some((name, version)) if version.starts_with(|c: char| c.is_ascii_digit()) => name,
+        _ => folder,
+    };
+    APPLICATIONS.contains(&name)
+}
+
+/// How long it is believed where a module was loaded from.
+const BELIEVED: Duration = Duration::from_secs(2);
+
+/// Whether a module is one of OTP's or Elixir's. Those that the emulator starts with come from no file.
+fn is_library(module: Term) -> bool {
+    static KNOWN: Mutex<Option<(Instant, HashMap<u64, bool>)>> = Mutex::new(None);
+    if PRELOADED.iter().any(|p| p.1 == atom::name(module)) {
+        return true;
+    }
+    if let Some((since, known)) = &*KNOWN.lock()
+        && since.elapsed() < BELIEVED
+        && let Some(answer) = known.get(&module.raw())
+    {
+        return *answer;
+    }
+    let answer = file(module).is_some_and(|f| is_of_library(&f));
+    let mut known = KNOWN.lock();
+    if known.as_ref().is_none_or(|k| k.0.elapsed() >= BELIEVED) {
+        *known = Some((Instant::now(), HashMap::new()));
+    }
+    if let Some((_, known)) = &mut *known {
+        known.insert(module.raw(), answer);
+    }
+    answer
+}
 
 /// `module:function/arity`, or `Module.function/arity` for a module of Elixir.
 pub fn function(module: Term, function: Term, arity: u32) -> String {
@@ -118,7 +118,7 @@ pub fn site(frames: &[Frame]) -> Option<&Frame> {
 
 /// Whether a frame is of the program, or of a library that isn't known.
 pub fn is_own(f: &Frame) -> bool {
-    !LIBRARY.contains(&atom::name(f.module))
+    !is_library(f.module)
 }
 
 pub fn frame(f: &Frame) -> Json {
@@ -173,6 +173,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn where_a_module_lies_says_whose_it_is() {
+        for file in [
+            "/usr/lib/erlang/lib/stdlib-4.2/ebin/lists.beam",
+            "/srv/shop/lib/kernel-8.5.3/ebin/file.beam",
+            "/proc/self/exe/lib/compiler-8.2/ebin/v3_core.beam",
+            "/usr/lib/elixir/lib/elixir/ebin/Elixir.Enum.beam",
+        ] {
+            assert!(is_of_library(file), "{file}");
+        }
+        for file in [
+            "/srv/shop/lib/shop-1.0.0/ebin/shop.beam",
+            "/srv/shop/lib/cowboy-2.10.0/ebin/cowboy.beam",
+            "/home/me/stdlib/lists.beam",
+            "/home/me/my-kernel/ebin/file.beam",
+            "/home/me/mine.beam",
+            "mine.beam",
+            "",
+        ] {
+            assert!(!is_of_library(file), "{file}");
+        }
+    }
+
+    #[test]
     fn the_site_is_the_first_frame_outside_of_libraries() {
         let frame = |m: &str| Frame {
             module: atom::intern(m),
@@ -185,10 +208,10 @@ mod tests {
             site(&frames).map(|f| atom::name(f.module).to_string())
         };
         assert_eq!(
-            name(&["erlang", "proc_lib", "mine", "Elixir.Task"]).as_deref(),
+            name(&["erlang", "prim_file", "mine", "erts_internal"]).as_deref(),
             Some("mine")
         );
-        assert_eq!(name(&["erlang", "lists"]).as_deref(), Some("erlang"));
+        assert_eq!(name(&["erlang", "init"]).as_deref(), Some("erlang"));
         assert_eq!(name(&[]), None);
         let a = atom::intern;
         assert_eq!(function(a("Elixir.Foo.Bar"), a("a?"), 2), "Foo.Bar.a?/2");

@@ -19,6 +19,7 @@ mod query;
 mod regions;
 mod resources;
 
+use crate::clock;
 use crate::json::Json;
 use query::Query;
 use std::time::Instant;
@@ -90,7 +91,7 @@ static VIEWS: &[View] = &[
 
 /// The answer to what follows `observe` in a request, or why there is none.
 pub fn answer(words: &str) -> Result<Json, String> {
-    let began = Instant::now();
+    let (began, computed) = (Instant::now(), clock::thread_time());
     let mut words = words.split_whitespace();
     let name = words.next().unwrap_or_default();
     let view = VIEWS.iter().find(|v| v.name == name);
@@ -104,6 +105,8 @@ pub fn answer(words: &str) -> Result<Json, String> {
     pairs.extend(answer);
     let took = began.elapsed().as_secs_f64() * 1000.0;
     pairs.push(("took_ms".into(), took.into()));
+    let computed = (clock::thread_time() - computed) as f64 / 1e6;
+    pairs.push(("cpu_ms".into(), computed.into()));
     Ok(Json::Object(pairs))
 }
 

@@ -799,7 +799,8 @@ impl Host for Trial {
             Action::ExceptionTrace => self.exception_trace = true,
             Action::Display => {
                 use purlin_term::print::{Style, format_term};
-                println!("{}", format_term(args[0], Style::Display, 100_000));
+                let text = format_term(args[0], Style::Display, 100_000);
+                purlin_term::say::output(format_args!("{text}\n"));
             }
             // In a native there is no caller.
             Action::Caller | Action::CallerLine => return Some(am::UNDEFINED),

@@ -126,10 +126,7 @@ fn start() -> io::Result<()> {
         let make = || -> io::Result<()> {
             let (r, w) = io::pipe()?;
             PIPE.store(OwnedFd::from(w).into_raw(), Ordering::Relaxed);
-            std::thread::Builder::new()
-                .name("signals".into())
-                .stack_size(256 * 1024)
-                .spawn(move || run(r))?;
+            purlin_kernel::os::thread::start("signals", 256 * 1024, move || run(r));
             Ok(())
         };
         make().err().map(|e| crate::posix::errno_of(&e))
@@ -239,13 +236,15 @@ pub fn init(mode: BreakMode, on_break: fn()) {
     let _ = BREAK.set(on_break);
     let mut all = vec![
         (libc::SIGPIPE, Action::Ignore),
+        // Nobody ends by one that is sent; a division that fails is not affected.
+        (libc::SIGFPE, Action::Ignore),
         // The parent of this process may have ignored it, which is inherited, and leaves no status to wait for.
         (libc::SIGCHLD, Action::Default),
         (libc::SIGTERM, Action::Handle),
         (libc::SIGUSR1, Action::Handle),
     ];
     if purlin_kernel::os::single::on() {
-        all.truncate(2);
+        all.truncate(3);
     }
     match mode {
         _ if purlin_kernel::os::single::on() => {}
@@ -262,7 +261,8 @@ pub fn init(mode: BreakMode, on_break: fn()) {
     }
     for (s, a) in all {
         if let Err(e) = set(s, a) {
-            eprintln!("purlin: cannot handle signal {s}: {e}");
+            purlin_term::say!("purlin: cannot handle signal {s}: {e}");
+            std::process::exit(1);
         }
     }
 }

@@ -381,9 +381,9 @@ impl Base {
         let key = nums(reference);
         self.watchers.retain(|w| nums(w.reference.term()) != key);
     }
-    /// The processes that watch it.
-    pub(super) fn watchers(&self) -> impl Iterator<Item = Term> {
-        self.watchers.iter().map(|w| w.by)
+    /// The processes that watch it, and by which references.
+    pub(super) fn watchers(&self) -> impl Iterator<Item = (Term, Term)> {
+        self.watchers.iter().map(|w| (w.by, w.reference.term()))
     }
     /// Tells all that are linked to the port or watch it that it has ended.
     pub(super) fn break_links(&mut self, reason: Term) {

@@ -63,6 +63,7 @@ use crate::{accounts, halt, poll, report};
 use purlin_kernel::waits;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::iolist;
+use purlin_term::print::{Style, format_term};
 use purlin_term::release::{self, REFERENCES_OF_SENDERS};
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, NIL, Term, am, atom, etf};
@@ -921,6 +922,8 @@ pub struct Info {
     pub registered: Option<Term>,
     pub links: Vec<Term>,
     pub monitored_by: Vec<Term>,
+    /// The same, each with the text of the reference.
+    pub watched: Vec<(Term, String)>,
     pub connected: Term,
     pub bytes_in: u64,
     pub bytes_out: u64,
@@ -943,7 +946,11 @@ pub fn info(port: &Port) -> Option<Info> {
     port.with_any(Work::Info, |d, b| Info {
         registered: b.registered,
         links: b.links().to_vec(),
-        monitored_by: b.watchers().collect(),
+        monitored_by: b.watchers().map(|w| w.0).collect(),
+        watched: b
+            .watchers()
+            .map(|(by, reference)| (by, format_term(reference, Style::Display, 100)))
+            .collect(),
         connected: b.connected,
         bytes_in: b.bytes_in,
         bytes_out: b.bytes_out,

@@ -33,25 +33,18 @@ pub fn start() {
     if !child::inherits_orphans() || purlin_kernel::os::single::on() {
         return;
     }
-    let t = std::thread::Builder::new()
-        .name("orphans".into())
-        .stack_size(256 * 1024)
-        .spawn(|| {
-            purlin_kernel::affinity::begin_unbound();
-            let mut pause = LOOK_FIRST;
-            loop {
-                if wait_for_some() {
-                    pause = LOOK_FIRST;
-                } else {
-                    std::thread::sleep(pause);
-                    pause = (pause * 2).min(LOOK_LAST);
-                }
+    purlin_kernel::os::thread::start("orphans", 256 * 1024, || {
+        purlin_kernel::affinity::begin_unbound();
+        let mut pause = LOOK_FIRST;
+        loop {
+            if wait_for_some() {
+                pause = LOOK_FIRST;
+            } else {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LOOK_LAST);
             }
-        });
-    if let Err(e) = t {
-        eprintln!("purlin: cannot start the thread that waits for orphans: {e}");
-        std::process::exit(1);
-    }
+        }
+    });
 }
 
 /// Waits until a child has ended, and for all that have and that nobody has waited for in a while. False: there is no child, or one

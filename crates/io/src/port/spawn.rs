@@ -138,27 +138,20 @@ fn watch(pid: libc::pid_t) {
 fn look_at_times() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        let t = std::thread::Builder::new()
-            .name("children".into())
-            .stack_size(256 * 1024)
-            .spawn(|| {
-                purlin_kernel::affinity::begin_unbound();
-                loop {
-                    let mut all = UNWATCHED.0.lock();
-                    while all.is_empty() {
-                        all = UNWATCHED.1.wait(all);
-                    }
-                    let now = std::mem::take(&mut *all);
-                    drop(all);
-                    let left: Vec<_> = now.into_iter().filter(|&pid| !wait_for(pid)).collect();
-                    UNWATCHED.0.lock().extend(left);
-                    std::thread::sleep(LOOK_EVERY);
+        purlin_kernel::os::thread::start("children", 256 * 1024, || {
+            purlin_kernel::affinity::begin_unbound();
+            loop {
+                let mut all = UNWATCHED.0.lock();
+                while all.is_empty() {
+                    all = UNWATCHED.1.wait(all);
                 }
-            });
-        if let Err(e) = t {
-            eprintln!("purlin: cannot start the thread that waits for children: {e}");
-            std::process::exit(1);
-        }
+                let now = std::mem::take(&mut *all);
+                drop(all);
+                let left: Vec<_> = now.into_iter().filter(|&pid| !wait_for(pid)).collect();
+                UNWATCHED.0.lock().extend(left);
+                std::thread::sleep(LOOK_EVERY);
+            }
+        });
     });
 }
 
@@ -246,7 +239,7 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
     let bad_dir = c.dir.as_ref().and_then(|d| child::check_dir(d).err());
     if let Some(e) = bad_dir {
         let dir = c.dir.as_deref().unwrap_or_default().to_string_lossy();
-        eprint!("spawn: Could not cd to {dir}\r\n");
+        purlin_term::say::error(format_args!("spawn: Could not cd to {dir}\r\n"));
         child.failed = Some(exited(crate::posix::errno_of(&e)));
     } else {
         let mut all = CHILDREN.lock();

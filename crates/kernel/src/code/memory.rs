@@ -187,7 +187,12 @@ fn taken_bytes(bytes: usize) -> usize {
 fn place(bytes: usize) -> Option<usize> {
     let mut room = ROOM.lock();
     let room = room.get_or_insert_with(|| {
-        let base = sys::reserve_near(LOW, RANGE_BYTES, "code").unwrap_or(0);
+        // Where addresses are limited there are others who need some.
+        let spared = sys::address_limit().is_some_and(|all| all / 8 < RANGE_BYTES);
+        let base = match spared {
+            true => 0,
+            false => sys::reserve_near(LOW, RANGE_BYTES, "code").unwrap_or(0),
+        };
         BASE.store(base, Ordering::Relaxed);
         Room::default()
     });

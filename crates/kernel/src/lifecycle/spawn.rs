@@ -123,6 +123,7 @@ pub unsafe fn spawn(
         table().release(p);
         return Err(SpawnError::SystemLimit);
     }
+    crate::timer::make_room(table().index(p));
     crate::sched::count_spawn();
     let (gl, parent_data) = match parent.as_ref() {
         Some(q) => (q.group_leader, q.pid().pid_data()),

@@ -132,6 +132,11 @@ pub fn cpu_time() -> i64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// What this thread has computed, in nanoseconds.
+pub fn thread_time() -> i64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Erlang system time in microseconds, greater than at any call before (`erlang:now/0`).
 #[allow(deprecated)] // `fetch_update` is called `try_update` in later releases of Rust than the least that is supported.
 pub fn now_micros() -> i64 {

@@ -11,3 +11,4 @@ pub(crate) mod parted;
 pub mod posix;
 pub mod single;
 pub mod tape;
+pub mod thread;

@@ -14,7 +14,7 @@
 //! twice is duplicated: both registrations get their reports.
 
 use crate::msacc::{self, State};
-use crate::os::tape;
+use crate::os::{tape, thread};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use purlin_native::hashing::Hashing;
 use smallvec::SmallVec;
@@ -96,19 +96,17 @@ fn service() -> io::Result<&'static Service> {
         if crate::os::single::on() {
             return;
         }
-        let t = std::thread::Builder::new()
-            .name("poll".into())
-            .stack_size(256 * 1024)
-            .spawn(move || {
-                crate::affinity::begin_unbound();
-                run(s)
-            });
-        if let Err(e) = t {
-            eprintln!("purlin: cannot start the poll thread: {e}");
-            std::process::exit(1);
-        }
+        thread::start("poll", 256 * 1024, move || {
+            crate::affinity::begin_unbound();
+            run(s)
+        });
     });
     Ok(s)
+}
+
+/// Starts the thread, and makes sure that the system can be asked. The first who registers a descriptor does it otherwise.
+pub fn start() -> io::Result<()> {
+    service().map(|_| ())
 }
 
 impl Service {
@@ -240,7 +238,7 @@ fn run(s: &'static Service) {
         if let Err(e) = s.kernel.wait(&mut events, !spin, &mut ready)
             && e.kind() != io::ErrorKind::Interrupted
         {
-            eprintln!("purlin: polling failed: {e}");
+            purlin_term::say!("purlin: polling failed: {e}");
             std::process::exit(1);
         }
         msacc::asleep(false);
@@ -265,7 +263,7 @@ pub(crate) fn take_place() -> bool {
     let Some(Ok(s)) = SERVICE.get() else {
         return false;
     };
-    kernel::BESIDE && s.place.take(Waiter::me().number())
+    s.kernel.beside() && s.place.take(Waiter::me().number())
 }
 
 /// Ends the wait of the scheduler that has the place.
@@ -367,7 +365,7 @@ pub(crate) fn after_fork() {
     };
     let mut t = s.table();
     if let Err(e) = s.kernel.renew() {
-        eprintln!("purlin: polling failed: {e}");
+        purlin_term::say!("purlin: polling failed: {e}");
         std::process::exit(1);
     }
     let mut always = 0;

@@ -145,13 +145,12 @@ static TABLE: OnceLock<table::Table> = OnceLock::new();
 /// The process table.
 #[inline]
 pub fn table() -> &'static table::Table {
-    TABLE.get_or_init(|| table::Table::new(table::MAX_PROCESSES))
+    TABLE.get_or_init(|| table::Table::new(table::MAX_PROCESSES, table::MAX_PROCESSES))
 }
 
-/// Makes the process table, for at most `limit` processes. To be called before [`table`] is.
-#[inline]
-pub fn init_table(limit: usize) {
-    let _ = TABLE.set(table::Table::new(limit));
+/// Makes the process table, for at most `limit` processes, or `scarce` where addresses are. To be called before [`table`] is.
+pub fn init_table(limit: usize, scarce: usize) {
+    let _ = TABLE.set(table::Table::new(limit, scarce));
 }
 
 /// Least words of a heap: what `+hms` or the spawn option says, else what suffices.

@@ -24,6 +24,14 @@ pub trait Cells {
     fn slot(&self, i: usize) -> &AtomicU32;
     /// The id in a cell.
     fn id(&self, cell: u32) -> &AtomicU32;
+    /// There are to be `n` slots; false: there can't be so many.
+    fn make_slots(&self, _n: usize) -> bool {
+        true
+    }
+    /// There is to be that cell, which is the next after those that there are; false: there can't be.
+    fn make_cell(&self, _cell: u32) -> bool {
+        true
+    }
     /// A free cell is about to get an id.
     fn prepare(&self, cell: u32);
 }
@@ -46,13 +54,18 @@ struct FreeCells {
     fresh: u32,
 }
 
-/// The table is full (`+P`): `system_limit`.
+/// The table is full (`+P`), or there is no memory for more: `system_limit`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 
 impl<C: Cells> Slots<C> {
     /// An empty table for at most `limit` processes.
     pub fn new(cells: C, limit: usize) -> Slots<C> {
+        // Without them the first process finds no place.
+        let limit = match cells.make_slots(C::FIRST_SLOTS) {
+            true => limit,
+            false => 0,
+        };
         Slots {
             cells,
             size: AtomicUsize::new(C::FIRST_SLOTS),
@@ -112,16 +125,28 @@ impl<C: Cells> Slots<C> {
             free.list.extend(mine);
             return Err(Full);
         }
-        self.live.store(n, Ordering::Relaxed);
         let size = self.size.load(Ordering::Relaxed);
         if n * 8 > size * 7 && size < C::MAX_SLOTS {
             self.grow(size);
         }
-        let cell = mine.or_else(|| free.list.pop()).unwrap_or_else(|| {
-            free.fresh += 1;
-            free.fresh - 1
-        });
         let size = self.size.load(Ordering::Relaxed);
+        // The last slot stays free: the look for one ends.
+        if n >= size && size < C::MAX_SLOTS {
+            free.list.extend(mine);
+            return Err(Full);
+        }
+        let cell = match mine.or_else(|| free.list.pop()) {
+            Some(cell) => cell,
+            None => {
+                let cell = free.fresh;
+                if !self.cells.make_cell(cell) {
+                    return Err(Full);
+                }
+                free.fresh += 1;
+                cell
+            }
+        };
+        self.live.store(n, Ordering::Relaxed);
         let data = loop {
             let next = self.next.load(Ordering::Relaxed);
             self.next.store(next.wrapping_add(1), Ordering::Relaxed);
@@ -138,8 +163,11 @@ impl<C: Cells> Slots<C> {
             .store(cell + 1, Ordering::Release);
         Ok((cell, data))
     }
-    /// Doubles the table, under the lock.
+    /// Doubles the table, under the lock, if there is memory for that.
     fn grow(&self, size: usize) {
+        if !self.cells.make_slots(2 * size) {
+            return;
+        }
         let moving = |i: usize| {
             let c = self.cells.slot(i).load(Ordering::Relaxed);
             if c == 0 {

@@ -13,6 +13,7 @@ use super::Process;
 use super::slots::{Cells, Slots};
 use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 use purlin_term::Term;
+use purlin_term::sys::{self, Growing};
 use std::cell::Cell;
 
 pub use super::slots::Full;
@@ -43,18 +44,14 @@ static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
 pub struct Table(Slots<Memory>);
 
 struct Memory {
-    cells: usize,
-    slots: *const AtomicU32,
+    cells: Growing,
+    slots: Growing,
 }
-
-// SAFETY: the pointers are to memory mapped for good, accessed as the module head says.
-unsafe impl Send for Memory {}
-unsafe impl Sync for Memory {}
 
 impl Memory {
     #[inline]
     fn cell(&self, index: u32) -> *mut Process {
-        (self.cells + index as usize * CELL_BYTES) as *mut Process
+        (self.cells.at() + index as usize * CELL_BYTES) as *mut Process
     }
 }
 
@@ -66,13 +63,20 @@ impl Cells for Memory {
     #[inline]
     fn slot(&self, i: usize) -> &AtomicU32 {
         debug_assert!(i < MAX_SLOTS);
-        // SAFETY: all MAX_SLOTS slots are mapped and start as zero, a valid AtomicU32.
-        unsafe { &*self.slots.add(i) }
+        // SAFETY: slots that the table has are mapped (`make_slots`) and start as zero, a valid AtomicU32.
+        unsafe { &*(self.slots.at() as *const AtomicU32).add(i) }
+    }
+    fn make_slots(&self, n: usize) -> bool {
+        self.slots.try_ensure(n * size_of::<AtomicU32>())
     }
     #[inline]
     fn id(&self, cell: u32) -> &AtomicU32 {
         // SAFETY: cells are never unmapped; the id is an atomic.
         unsafe { &(*self.cell(cell)).id }
+    }
+    #[inline]
+    fn make_cell(&self, cell: u32) -> bool {
+        self.cells.try_ensure((cell as usize + 1) * CELL_BYTES)
     }
     #[inline]
     fn prepare(&self, cell: u32) {
@@ -82,13 +86,28 @@ impl Cells for Memory {
 }
 
 impl Table {
-    /// An empty table for at most `limit` processes.
+    /// An empty table for at most `limit` processes, or `scarce` where there are not addresses enough for as many as there can be.
     #[inline]
-    pub fn new(limit: usize) -> Table {
+    pub fn new(limit: usize, scarce: usize) -> Table {
+        // Where addresses are limited there are others who need some.
+        let all = MAX_SLOTS * CELL_BYTES;
+        let plenty = sys::address_limit().is_none_or(|limit| limit / 16 > all);
+        let cells = match plenty {
+            true => Growing::reserve("process_cells", all),
+            false => None,
+        };
+        if let Some(cells) = cells {
+            let slots = Growing::new("process_slots", MAX_SLOTS * 4);
+            let memory = Memory { cells, slots };
+            return Table(Slots::new(memory, limit.min(MAX_PROCESSES)));
+        }
+        // A cell is free for another process some time after its process has ended.
+        let limit = limit.min(scarce);
+        let most = limit + limit / 8 + Memory::FIRST_SLOTS;
+        let slots = most.next_power_of_two().min(MAX_SLOTS);
         let memory = Memory {
-            cells: purlin_term::sys::reserve_area("process_cells", MAX_SLOTS * CELL_BYTES),
-            slots: purlin_term::sys::reserve_area("process_slots", MAX_SLOTS * 4)
-                as *const AtomicU32,
+            cells: Growing::new("process_cells", most.min(MAX_SLOTS) * CELL_BYTES),
+            slots: Growing::new("process_slots", slots * 4),
         };
         Table(Slots::new(memory, limit.min(MAX_PROCESSES)))
     }
@@ -97,10 +116,14 @@ impl Table {
     pub fn cell(&self, index: u32) -> *mut Process {
         self.0.cells.cell(index)
     }
+    /// Cells that there is room for.
+    pub(crate) fn most_cells(&self) -> usize {
+        self.0.cells.cells.most() / CELL_BYTES
+    }
     /// The index of a cell.
     #[inline]
     pub fn index(&self, p: *const Process) -> u32 {
-        ((p as usize - self.0.cells.cells) / CELL_BYTES) as u32
+        ((p as usize - self.0.cells.cells.at()) / CELL_BYTES) as u32
     }
     /// Bytes of cells that are in use, or were and have not been given back, and of the table's slots.
     #[inline]
@@ -245,7 +268,7 @@ mod tests {
 
     #[test]
     fn pids_are_found_until_their_process_ends() {
-        let t = Table::new(1 << 20);
+        let t = Table::new(1 << 20, 1 << 20);
         let mut alive = vec![];
         let mut gone = vec![];
         for i in 0..100_000 {
@@ -275,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_full_table_refuses() {
-        let t = Table::new(10);
+        let t = Table::new(10, 10);
         let first = spawn(&t);
         for _ in 1..10 {
             spawn(&t);

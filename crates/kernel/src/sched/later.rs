@@ -125,16 +125,17 @@ pub fn add(work: Work) {
         ANY.set(true);
         return;
     }
-    static STARTED: OnceLock<bool> = OnceLock::new();
     let s = service();
     s.due.lock().push_back(work);
     s.some.notify_one();
+    start();
+}
+
+/// Starts the thread that works for others. The first who has work for it does so otherwise.
+pub fn start() {
+    static STARTED: OnceLock<()> = OnceLock::new();
     STARTED.get_or_init(|| {
-        std::thread::Builder::new()
-            .name("later".into())
-            .stack_size(STACK_BYTES)
-            .spawn(serve)
-            .is_ok()
+        crate::os::thread::start("later", STACK_BYTES, serve);
     });
 }
 

@@ -607,20 +607,29 @@ pub fn set_dirty_cpu_online(n: usize) -> usize {
 /// Makes `n` schedulers run processes, starting threads if there are too few; the others go to sleep when they are done
 /// with the process they run, and what is in their queues is taken by the rest. The number that was online before.
 pub(crate) fn set_online(n: usize) -> usize {
+    set_online_or(n, |_, _| ())
+}
+
+/// The same. Calls `refused` where a thread can't be made.
+pub(crate) fn set_online_or(n: usize, refused: impl Fn(&str, &std::io::Error)) -> usize {
     purlin_native::bif::count_schedulers(n);
     QUEUES.set_online(n, |i| {
         // The thread that the emulator starts with is the scheduler.
         if crate::os::single::on() {
             return i == 0;
         }
-        std::thread::Builder::new()
-            .name(format!("sched{}", i + 1))
+        let name = format!("sched{}", i + 1);
+        let made = std::thread::Builder::new()
+            .name(name.clone())
             .stack_size(stack_size())
             .spawn(move || {
                 if let Some(t) = THREADS.get() {
                     (t.scheduler)(i);
                 }
-            })
-            .is_ok()
+            });
+        if let Err(e) = &made {
+            refused(&name, e);
+        }
+        made.is_ok()
     })
 }

@@ -56,10 +56,6 @@ impl Pool {
     pub fn join(&self) -> usize {
         self.threads.fetch_add(1, Ordering::Relaxed)
     }
-    /// The newest thread could not be made.
-    pub fn leave(&self) {
-        self.threads.fetch_sub(1, Ordering::Relaxed);
-    }
     /// Queues a process.
     pub fn put(&self, cell: u32, prio: Priority) {
         let mut q = self.lock();

@@ -60,13 +60,7 @@ const STRESSED: Duration = Duration::from_micros(100);
 const VAIN: u32 = 20;
 
 static WATCHER: LazyLock<Parker> = LazyLock::new(|| {
-    let made = std::thread::Builder::new()
-        .name("lent".into())
-        .stack_size(stack_size())
-        .spawn(watch);
-    if let Err(e) = made {
-        eprintln!("purlin: cannot start the thread for signals to dirty processes: {e}");
-    }
+    crate::os::thread::start("lent", stack_size(), watch);
     Parker::new()
 });
 

@@ -10,6 +10,7 @@ mod watch;
 use crate::code::epochs::epochs;
 use crate::cx::{Cx, Exit};
 use crate::later;
+use crate::os::thread;
 use crate::process::table;
 use crate::sched::multi_scheduling;
 use crate::sched::order;
@@ -131,8 +132,10 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
         sched::set_online(1);
         alone::run::<E>();
     }
-    sched::set_online(n);
+    // As stock: fewer than were asked for are not enough to start with.
+    sched::set_online_or(n, |name, e| thread::refused(name, e));
     lent::begin();
+    sched::later::start();
     crate::system::memory::begin();
     watch::start();
     for i in 0..dirty_cpu.max(1) {
@@ -147,40 +150,35 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
 fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
     let index = d.pool.join();
     let id = MAX_SCHEDULERS + index;
-    let made = std::thread::Builder::new()
-        .name(name)
-        .stack_size(stack_size())
-        .spawn(move || {
-            crate::affinity::begin_unbound();
-            msacc::begin_thread(kind, index + 1);
-            POOL.set(Some(kind == msacc::Kind::DirtyIo));
-            later::begin_thread();
-            let mut cx: Option<Box<Cx>> = None;
-            loop {
-                let cell = d.pool.take(index, msacc::asleep);
-                let cx = cx.get_or_insert_with(|| {
-                    let mut c = Cx::boxed(id);
-                    c.dirty = true;
-                    c
-                });
-                let turn = multi_scheduling::turn(msacc::asleep);
-                rest_if_stopped();
-                let start = crate::clock::elapsed().max(0) as u64;
-                d.started.fetch_add(start, Ordering::Relaxed);
-                d.busy.fetch_add(1, Ordering::Relaxed);
-                // SAFETY: the cell was in the queue of this pool.
-                unsafe { slice::dirty::<E>(cx, table().cell(cell)) };
-                d.busy.fetch_sub(1, Ordering::Relaxed);
-                d.started.fetch_sub(start, Ordering::Relaxed);
-                let took = (crate::clock::elapsed() as u64).saturating_sub(start);
-                d.worked.fetch_add(took, Ordering::Relaxed);
-                drop(turn);
-                later::work();
-            }
-        });
-    if made.is_err() {
-        d.pool.leave();
-    }
+    let serve = move || {
+        crate::affinity::begin_unbound();
+        msacc::begin_thread(kind, index + 1);
+        POOL.set(Some(kind == msacc::Kind::DirtyIo));
+        later::begin_thread();
+        let mut cx: Option<Box<Cx>> = None;
+        loop {
+            let cell = d.pool.take(index, msacc::asleep);
+            let cx = cx.get_or_insert_with(|| {
+                let mut c = Cx::boxed(id);
+                c.dirty = true;
+                c
+            });
+            let turn = multi_scheduling::turn(msacc::asleep);
+            rest_if_stopped();
+            let start = crate::clock::elapsed().max(0) as u64;
+            d.started.fetch_add(start, Ordering::Relaxed);
+            d.busy.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: the cell was in the queue of this pool.
+            unsafe { slice::dirty::<E>(cx, table().cell(cell)) };
+            d.busy.fetch_sub(1, Ordering::Relaxed);
+            d.started.fetch_sub(start, Ordering::Relaxed);
+            let took = (crate::clock::elapsed() as u64).saturating_sub(start);
+            d.worked.fetch_add(took, Ordering::Relaxed);
+            drop(turn);
+            later::work();
+        }
+    };
+    thread::start(&name, stack_size(), serve);
 }
 
 /// The body of the thread of a scheduler.

@@ -50,13 +50,7 @@ pub fn count_chosen() {
 
 /// Starts the thread.
 pub fn start() {
-    let made = std::thread::Builder::new()
-        .name("upkeep".into())
-        .stack_size(sched::stack_size())
-        .spawn(serve);
-    if let Err(e) = made {
-        eprintln!("purlin: cannot start the upkeep thread: {e}");
-    }
+    crate::os::thread::start("upkeep", sched::stack_size(), serve);
 }
 
 #[derive(Default)]

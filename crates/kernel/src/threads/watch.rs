@@ -53,13 +53,7 @@ pub(super) fn start() {
     if memory::limit().is_none() || RUNS.swap(true, Ordering::Relaxed) {
         return;
     }
-    let made = std::thread::Builder::new()
-        .name("memory".into())
-        .stack_size(sched::stack_size())
-        .spawn(serve);
-    if let Err(e) = made {
-        eprintln!("purlin: cannot start the thread that watches memory: {e}");
-    }
+    crate::os::thread::start("memory", sched::stack_size(), serve);
 }
 
 #[derive(Default)]

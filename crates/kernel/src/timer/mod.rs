@@ -22,11 +22,11 @@ pub mod message;
 mod wheel;
 
 use crate::clock;
-use crate::process::table::MAX_PROCESSES;
 use crate::sync::AtomicU64;
 use crate::sync::{Mutex, MutexGuard};
 pub(crate) use alarm::NEVER;
 use alarm::{Alarm, Due};
+use purlin_term::sys::Growing;
 use std::sync::OnceLock;
 use std::time::Duration;
 use wheel::{Node, Nodes, Wheel};
@@ -65,19 +65,7 @@ static ALARM: Alarm = Alarm(AtomicU64::new(Alarm::UNSET));
 
 fn service() -> &'static std::thread::Thread {
     static THREAD: OnceLock<std::thread::Thread> = OnceLock::new();
-    THREAD.get_or_init(|| {
-        let spawned = std::thread::Builder::new()
-            .name("timers".into())
-            .stack_size(256 << 10)
-            .spawn(serve);
-        match spawned {
-            Ok(h) => h.thread().clone(),
-            Err(e) => {
-                eprintln!("purlin: cannot start the timer thread: {e}");
-                std::process::exit(1);
-            }
-        }
-    })
+    THREAD.get_or_init(|| crate::os::thread::start("timers", 256 << 10, serve))
 }
 
 /// Starts the service. The first timer does it otherwise.
@@ -174,21 +162,28 @@ fn receive_fired(cell: u32) {
 #[cfg(test)]
 use tests::receive_fired;
 
-/// The nodes of all cells, in memory that takes no room until it is used.
+/// The nodes of all cells, in memory that grows with their number.
 struct CellNodes;
 
-fn nodes_base() -> usize {
-    static BASE: OnceLock<usize> = OnceLock::new();
-    *BASE.get_or_init(|| {
-        purlin_term::sys::reserve_area("timers", (MAX_PROCESSES + 1) * size_of::<Node>())
+fn nodes() -> &'static Growing {
+    static NODES: OnceLock<Growing> = OnceLock::new();
+    NODES.get_or_init(|| {
+        let cells = crate::process::table().most_cells();
+        Growing::new("timers", (cells + 1) * size_of::<Node>())
     })
+}
+
+/// There is to be a node for that cell. Called without locks, before the first timer of a process in it.
+#[inline]
+pub(crate) fn make_room(cell: u32) {
+    nodes().ensure((cell as usize + 1) * size_of::<Node>());
 }
 
 /// Gives the memory of the nodes of cells `from..to`, all free and kept so by the caller, back to the system: they
 /// read as zero, idle, from then on.
 pub(crate) fn release_nodes(from: u32, to: u32) {
     let page = purlin_term::sys::page_bytes();
-    let at = |i: u32| nodes_base() + i as usize * size_of::<Node>();
+    let at = |i: u32| nodes().at() + i as usize * size_of::<Node>();
     let (from, to) = (at(from).next_multiple_of(page), at(to) / page * page);
     if from < to {
         purlin_term::sys::decommit(from, to - from);
@@ -198,9 +193,10 @@ pub(crate) fn release_nodes(from: u32, to: u32) {
 impl Nodes for CellNodes {
     #[inline]
     fn node(&mut self, id: u32) -> &mut Node {
-        let base = nodes_base();
-        assert!(id as usize <= MAX_PROCESSES);
-        // SAFETY: within the mapping, which starts as zero, an idle node; a cell's node is only touched under the lock
+        let base = nodes().at();
+        // There is room already, but for tests.
+        make_room(id);
+        // SAFETY: within the memory that there is, which starts as zero, an idle node; a cell's node is only touched under the lock
         // of its shard, which the `&mut self` of the one `CellNodes` in there stands for.
         unsafe { &mut *(base as *mut Node).add(id as usize) }
     }

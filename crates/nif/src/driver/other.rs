@@ -5,7 +5,7 @@ use super::abi::Now;
 use crate::abi::SysInfo;
 use crate::threads::{self, Cond, Mutex, Options, RwLock, Thread};
 use purlin_kernel::{clock, osenv};
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 type ThreadFn = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
@@ -79,11 +79,7 @@ exported! {
         crate::system::enif_system_info(to, size);
     }
     fn driver_dl_open(file: *const c_char) -> *mut c_void {
-        let mut name = crate::terms::c_bytes(file).to_vec();
-        name.extend_from_slice(b".so");
-        // There are no zeros in it.
-        let name = CString::new(name).unwrap_or_default();
-        libc::dlopen(name.as_ptr(), libc::RTLD_NOW)
+        crate::library::dl_open(crate::terms::c_bytes(file))
     }
     fn driver_dl_sym(handle: *mut c_void, name: *const c_char) -> *mut c_void {
         libc::dlsym(handle, name)

@@ -16,7 +16,7 @@ use purlin_kernel::{later, signal};
 use purlin_native::lazy_atoms;
 use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am, atom};
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once};
 
@@ -331,16 +331,11 @@ pub fn name_atom(name: &[u8]) -> Term {
 ///
 /// Nobody else loads meanwhile: `LOADING` is held.
 fn open_code(path: &[u8], name: &[u8]) -> Result<Arc<Code>, Failure> {
-    let mut file = path.to_vec();
-    file.extend_from_slice(b".so");
-    let own = purlin_io::inside::system_path(&file);
-    let file = match own {
-        Some(Ok(own)) => own,
-        _ => CString::new(file).map_err(|_| Failure::BadName)?,
-    };
+    if path.contains(&0) {
+        return Err(Failure::BadName);
+    }
     purlin_io::port::orphans::may_make_others();
-    // SAFETY: a string; what the file does as it is opened is its own business.
-    let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW) };
+    let handle = crate::library::dl_open(path);
     if handle.is_null() {
         return Err(Failure::of_system());
     }

@@ -24,7 +24,7 @@ use purlin_runtime::io::inside::{self, Inside, ROOT};
 use purlin_runtime::options::OtpInstall;
 use purlin_runtime::options::erlexec::Environment;
 
-use crate::commands::erl;
+use crate::commands::{erl, print};
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, SYSTEM, reason};
 
@@ -227,13 +227,12 @@ pub fn run(files: Vec<Inside>, argv: &[OsString]) -> Result<u8, Failure> {
     let (otp, erts) = (word("otp")?, word("erts")?);
     let args = argv.get(1..).unwrap_or_default();
     if args.first().is_some_and(|arg| arg == VERSION_FLAG) {
-        println!(
-            "{} {} (purlin {}, Erlang/OTP {otp}, erts {erts})",
+        return print(&format!(
+            "{} {} (purlin {}, Erlang/OTP {otp}, erts {erts})\n",
             word("name")?,
             word("version")?,
             word("purlin")?
-        );
-        return Ok(0);
+        ));
     }
     let root = Path::new(ROOT);
     let otp = OtpInstall {

@@ -15,7 +15,7 @@ use purlin_runtime::options::otp::PRELOADED;
 
 use super::{Content, Manifest, shown, tool};
 use crate::context::Context;
-use crate::failure::{Failure, NO_INPUT, REFUSED, SYSTEM, USAGE, reason, say};
+use crate::failure::{Failure, NO_INPUT, REFUSED, SYSTEM, USAGE, reason, say, say_text};
 use crate::find_otp;
 use crate::fresh::Folder;
 
@@ -252,7 +252,7 @@ fn lay_out(context: &Context, words: &[&OsStr], told: &Path) -> Result<Vec<Strin
         true => Ok(text.lines().map(str::to_string).collect()),
         false => {
             // What a compiler complains of is among it.
-            eprint!("{text}");
+            say_text(&text);
             Err(Failure::new(
                 REFUSED,
                 "purlin: the program could not be laid out; see above",
@@ -508,20 +508,60 @@ fn flags(text: &str) -> Vec<String> {
     words
 }
 
-/// Says of native libraries that can't be loaded from memory: those that need another one that lies beside them.
+/// Says of native libraries that can't do what they do elsewhere: those that need another one that lies beside them can't be loaded
+/// from memory, and C code doesn't find what it opens itself.
 fn tell_of_libraries(files: &[Content]) {
     for (library, needed) in tied(files) {
         say(format_args!(
             "purlin: {library} needs {needed}, which lies in the executable: the system won't find it there, so the library will not load"
         ));
     }
+    for (library, file, n) in with_files(files) {
+        let files = match n {
+            1 => file.to_string(),
+            n => format!("{file} and {} more", n - 1),
+        };
+        say(format_args!(
+            "purlin: {files} will lie in the executable: if {library} opens it itself, from C, it won't be found there"
+        ));
+    }
+}
+
+fn is_library(file: &Content) -> bool {
+    file.bytes.starts_with(b"\x7fELF") && file.name.contains(".so")
+}
+
+/// Native libraries, each with the first of the files that C code of its application may want to open, and how many there are:
+/// whatever is neither a library nor a program, and libraries if it opens some without asking the runtime.
+fn with_files(files: &[Content]) -> Vec<(&str, &str, usize)> {
+    let own_folder = |name: &str| name.find("/priv/").map(|at| name[..at + 6].to_string());
+    let mut found: Vec<(&str, &str, usize)> = Vec::new();
+    for library in files.iter().filter(|f| is_library(f)) {
+        let Some(folder) = own_folder(&library.name) else {
+            continue;
+        };
+        if found.iter().any(|(name, _, _)| name.starts_with(&folder)) {
+            continue;
+        }
+        let word = b"\0dlopen\0";
+        let opens = library.bytes.windows(word.len()).any(|w| w == word);
+        let wanted = |f: &&Content| match is_library(f) {
+            true => opens && f.name != library.name,
+            false => !f.is_program,
+        };
+        let mut all = files
+            .iter()
+            .filter(|f| f.name.starts_with(&folder))
+            .filter(wanted);
+        if let Some(first) = all.next() {
+            found.push((library.name.as_str(), first.name.as_str(), 1 + all.count()));
+        }
+    }
+    found
 }
 
 fn tied(files: &[Content]) -> Vec<(&str, &str)> {
-    let libraries: Vec<_> = files
-        .iter()
-        .filter(|f| f.bytes.starts_with(b"\x7fELF") && f.name.contains(".so"))
-        .collect();
+    let libraries: Vec<_> = files.iter().filter(|f| is_library(f)).collect();
     let mut found = Vec::new();
     for library in &libraries {
         for other in libraries.iter().filter(|o| o.name != library.name) {
@@ -585,5 +625,37 @@ mod tests {
             file("lib/a/priv/c.so", b"\0libc.so.6\0"),
         ];
         assert_eq!(tied(&files), [("lib/a/priv/a.so", "lib/a/priv/libb.so.1")]);
+    }
+
+    #[test]
+    fn libraries_that_may_open_files() {
+        let elf = |name: &str, rest: &[u8], is_program| Content {
+            name: name.into(),
+            bytes: [b"\x7fELF", rest].concat(),
+            is_program,
+        };
+        let data = |name: &str| Content {
+            name: name.into(),
+            bytes: b"data".to_vec(),
+            is_program: false,
+        };
+        let files = [
+            elf("lib/asks/priv/a.so", b"\0enif_dlopen\0", false),
+            elf("lib/asks/priv/b.so", b"", false),
+            elf("lib/opens/priv/a.so", b"\0dlopen\0", false),
+            elf("lib/opens/priv/b.so", b"", false),
+            elf("lib/reads/priv/a.so", b"", false),
+            data("lib/reads/priv/table"),
+            data("lib/reads/priv/words/en"),
+            elf("lib/runs/priv/a.so", b"", false),
+            elf("lib/runs/priv/program", b"", true),
+            data("lib/text/priv/page.html"),
+            data("lib/asks/ebin/asks.app"),
+        ];
+        let expected = [
+            ("lib/opens/priv/a.so", "lib/opens/priv/b.so", 1),
+            ("lib/reads/priv/a.so", "lib/reads/priv/table", 2),
+        ];
+        assert_eq!(with_files(&files), expected);
     }
 }

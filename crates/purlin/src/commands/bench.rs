@@ -8,10 +8,10 @@ use purlin_diagnostics::json::Json;
 use purlin_measure::Command;
 use purlin_runtime::options::OtpInstall;
 
+use super::elixir;
 use super::explain::{self, Answer};
 use super::measure::{Form, Plan, count};
 use super::run::{Program, program};
-use super::{elixir, print};
 use crate::context::Context;
 use crate::explain::{number, text::bytes};
 use crate::failure::{Failure, NO_INSTALLATION, SYSTEM, USAGE, reason};
@@ -68,8 +68,12 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
     plan.commands.push(on_purlin(&otp, words, show)?);
     let report = plan.measure()?;
-    let spent = spent(plan.commands.last())?;
-    print(&match plan.form {
+    // A run that was ended may have left none.
+    let spent = match report.ended_by {
+        None => spent(plan.commands.last())?,
+        Some(_) => None,
+    };
+    report.show(|| match plan.form {
         Form::Table => report.table() + &told(spent.as_ref()),
         Form::Json => {
             let mut all = report.json();

@@ -12,6 +12,7 @@ use std::path::Path;
 use purlin_runtime::options::OtpInstall;
 use purlin_runtime::options::otp::{PRELOADED, VERSION_FILE};
 
+use super::print;
 use crate::context::Context;
 use crate::failure::{Failure, SYSTEM, USAGE, reason};
 
@@ -63,7 +64,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     // Never over something that is there, which a release may be using.
     fs::create_dir(&made).map_err(failed)?;
     fill(&made.join("bin"), &otp).map_err(failed)?;
-    println!("{}", made.display());
+    print(&format!("{}\n", made.display()))?;
     Ok(0)
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use purlin_diagnostics::explain::{SCHEMA, TOPICS, VARIABLE, objects_beside, socket};
 use purlin_diagnostics::json::{self, Json};
+use purlin_measure::Relay;
 
 use super::{print, print_bytes};
 use crate::context::Context;
@@ -256,7 +257,13 @@ fn run_and_tell(
         child.arg("--otp-root").arg(root);
     }
     child.arg(command).args(words).env(VARIABLE, &file.0);
-    let status = child.status().map_err(|e| system("run Purlin", e))?;
+    // Whoever ends this means the program, and wants to know what it has spent all the more.
+    let relay = Relay::begin();
+    let mut child = child.spawn().map_err(|e| system("run Purlin", e))?;
+    relay.wait(child.id());
+    let status = child
+        .wait()
+        .map_err(|e| system("wait for the program", e))?;
     let code = match (status.code(), status.signal()) {
         (Some(code), _) => code as u8,
         (None, signal) => 128u8.wrapping_add(signal.unwrap_or(0) as u8),

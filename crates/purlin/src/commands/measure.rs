@@ -14,7 +14,7 @@ use purlin_measure::{Command, Failed, QUANTITIES, Quantity, QuantityRow, Run};
 use super::print;
 use crate::context::Context;
 use crate::failure::{
-    Failure, NO_INPUT, NOT_EXECUTABLE, NOT_FOUND, REFUSED, SYSTEM, USAGE, reason,
+    Failure, NO_INPUT, NOT_EXECUTABLE, NOT_FOUND, REFUSED, SYSTEM, USAGE, reason, say,
 };
 
 /// Runs and rounds for warming up, at most.
@@ -33,7 +33,7 @@ pub enum Form {
 pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let plan = Plan::of(args)?;
     let report = plan.measure()?;
-    print(&match plan.form {
+    report.show(|| match plan.form {
         Form::Table => report.table(),
         Form::Json => format!("{}\n", report.json()),
         Form::Csv => report.csv(),
@@ -44,7 +44,7 @@ impl Plan {
     /// Runs all commands in turn.
     pub fn measure(&self) -> Result<Report<'_>, Failure> {
         let plan = self;
-        let runs = purlin_measure::in_turn(&plan.commands, plan.warmup, plan.runs, |index, run| {
+        let run = purlin_measure::in_turn(&plan.commands, plan.warmup, plan.runs, |index, run| {
             if plan.any_status || run.status.success() {
                 return Ok(());
             }
@@ -53,7 +53,12 @@ impl Plan {
             Err(Failed::Status { name, status })
         })
         .map_err(failure)?;
-        Ok(Report { plan, runs })
+        let (runs, ended_by) = run;
+        Ok(Report {
+            plan,
+            runs,
+            ended_by,
+        })
     }
 }
 
@@ -196,6 +201,8 @@ pub fn count(value: &OsStr, option: &str, least: usize) -> Result<usize, Failure
 pub struct Report<'a> {
     plan: &'a Plan,
     runs: Vec<Vec<Run>>,
+    /// The signal by which somebody had the runs end early.
+    pub ended_by: Option<i32>,
 }
 
 /// How sure verdicts are, and the name of a verdict in JSON.
@@ -209,6 +216,22 @@ fn verdict(v: Verdict) -> &'static str {
 }
 
 impl Report<'_> {
+    /// Prints the results, as `text` gives them; the status that this process ends with.
+    pub fn show(&self, text: impl FnOnce() -> String) -> Result<u8, Failure> {
+        let Some(signal) = self.ended_by else {
+            return print(&text());
+        };
+        // What was seen until then.
+        if self.runs.iter().all(|runs| !runs.is_empty()) {
+            print(&text())?;
+        }
+        let kept: usize = self.runs.iter().map(Vec::len).sum();
+        let all = self.plan.runs * self.plan.commands.len();
+        say(format!(
+            "purlin: ended by signal {signal}, after {kept} of {all} runs"
+        ));
+        Ok(128u8.wrapping_add(signal as u8))
+    }
     /// The numbers of one quantity and command; none, if any is missing.
     fn values(&self, command: usize, quantity: Quantity) -> Vec<f64> {
         let values: Option<Vec<f64>> = self.runs[command].iter().map(|r| r.get(quantity)).collect();

@@ -23,8 +23,8 @@ mod schedules_page;
 mod shells;
 pub mod table;
 
-pub use process::{become_program, become_program_named};
-use process::{print, print_bytes};
+use process::print_bytes;
+pub use process::{become_program, become_program_named, print};
 pub use table::COMMANDS;
 
 /// The command that `name` is likely a misspelling of.

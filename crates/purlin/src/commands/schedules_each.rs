@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use super::print;
 use super::schedules::{Options, wrong};
 use crate::context::Context;
-use crate::failure::{Failure, SYSTEM, reason};
+use crate::failure::{Failure, SYSTEM, reason, say_text};
 
 /// A test, or a module of tests.
 #[derive(PartialEq, Debug)]
@@ -64,7 +64,7 @@ pub(super) fn run(context: &Context, o: &Options, words: &[OsString]) -> Result<
             print(&format!("{}\n{}\n", test.name, indented(&said)))?;
         }
         if !also.trim().is_empty() {
-            eprint!("{also}");
+            say_text(&also);
         }
         o.write_page(&file, status)?;
         failed += usize::from(status != 0);
@@ -144,7 +144,7 @@ fn of_exunit(context: &Context, words: &[String]) -> Result<(Vec<String>, Vec<Te
     let said = String::from_utf8_lossy(&out.stdout);
     let tests = exunit_tests(&said);
     if tests.is_empty() {
-        eprint!("{said}{}", String::from_utf8_lossy(&out.stderr));
+        say_text(&format!("{said}{}", String::from_utf8_lossy(&out.stderr)));
         return Err(wrong("no test was told of by 'mix test … --trace'"));
     }
     for t in &tests {

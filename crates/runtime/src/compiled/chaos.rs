@@ -168,7 +168,7 @@ impl Fault<'_> {
     fn ends(&self, what: std::fmt::Arguments) -> ! {
         // SAFETY: the word of an atom.
         let name = unsafe { Term::from_raw(self.f.name) };
-        eprintln!(
+        purlin_term::say!(
             "machine code left a fault (PURLIN_JIT=chaos:{}): {}:{}/{} at word {}: {what}",
             SEED.load(Ordering::Relaxed),
             atom::name(self.m.name),

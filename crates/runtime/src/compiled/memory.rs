@@ -122,6 +122,10 @@ impl Memory {
     /// `fd` is a file in memory that nobody else maps or writes.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     unsafe fn map(fd: i32, limit: usize) -> io::Result<Memory> {
+        // The system would end the runtime, by SIGXFSZ.
+        if purlin_term::sys::file_limit().is_some_and(|most| most < RANGE) {
+            return Err(io::Error::from_raw_os_error(libc::EFBIG));
+        }
         // SAFETY: new mappings at addresses that the system chooses; each result is looked at before it is used.
         unsafe {
             if libc::ftruncate(fd, RANGE as i64) != 0 {

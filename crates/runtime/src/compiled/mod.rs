@@ -105,7 +105,9 @@ pub(crate) fn start(o: &EmulatorOptions) {
         Some(word) => {
             let word = word.to_string_lossy().into_owned();
             if !is_mode(&word) {
-                eprintln!("purlin: bad PURLIN_JIT \"{word}\": off, hot, always or chaos:SEED");
+                purlin_term::say!(
+                    "purlin: bad PURLIN_JIT \"{word}\": off, hot, always or chaos:SEED"
+                );
                 std::process::exit(1);
             }
             word
@@ -122,7 +124,9 @@ pub(crate) fn start(o: &EmulatorOptions) {
         Err(e) => {
             // Machines that have no machine code are no news.
             if e.kind() != std::io::ErrorKind::Unsupported {
-                eprintln!("purlin: the system allows no machine code ({e}): all is interpreted");
+                purlin_term::say!(
+                    "purlin: the system allows no machine code ({e}): all is interpreted"
+                );
             }
             return;
         }

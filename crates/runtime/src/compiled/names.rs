@@ -53,7 +53,7 @@ impl Names {
         let dir = jit.perf_directory.as_deref().unwrap_or("/tmp");
         let dump = match jit.perf_dump.then(|| Dump::new(dir)) {
             Some(Err(e)) => {
-                eprintln!("purlin: +JPperf: cannot write {dir}/jit-PID.dump: {e}");
+                purlin_term::say!("purlin: +JPperf: cannot write {dir}/jit-PID.dump: {e}");
                 None
             }
             other => other.and_then(Result::ok),

@@ -34,7 +34,7 @@ pub(super) fn log() -> Option<Log> {
         }),
         Err(e) => {
             let name = name.to_string_lossy();
-            eprintln!("purlin: PURLIN_JIT_LOG: cannot write {name}: {e}");
+            purlin_term::say!("purlin: PURLIN_JIT_LOG: cannot write {name}: {e}");
             None
         }
     }

@@ -702,7 +702,7 @@ impl Host for Effects {
                 let t = *args.first()?;
                 let text =
                     purlin_term::print::format_term(t, purlin_term::print::Style::Display, 100_000);
-                eprint!("{text}\r\n");
+                purlin_term::say::error(format_args!("{text}\r\n"));
                 Some(am::TRUE)
             }
             _ => None,

@@ -8,7 +8,7 @@ use crate::word::Term;
 #[cold]
 #[inline(never)]
 pub(crate) fn fatal(what: &str) -> ! {
-    eprintln!("purlin: damaged heap: {what}{}", stress::told());
+    crate::say!("purlin: damaged heap: {what}{}", stress::told());
     std::process::abort();
 }
 

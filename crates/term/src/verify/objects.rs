@@ -76,7 +76,7 @@ pub unsafe fn verify_region(r: &region::Region) -> Result<(), String> {
 /// As for [`verify_region`].
 pub(crate) unsafe fn check_region(r: &region::Region) {
     if let Err(e) = verify_region(r) {
-        eprintln!("purlin: damaged region: {e}{}", stress::told());
+        crate::say!("purlin: damaged region: {e}{}", stress::told());
         std::process::abort();
     }
 }

@@ -286,7 +286,7 @@ function shown(name, v, level) {
     nested.map(([k, x]) => shown(k, x, (level || 0) + 1))];
 }
 function explained(answer) {
-  const { schema, topic, purlin, otp, pid, uptime_s, accounts, took_ms, again_ms, ...rest } = answer;
+  const { schema, topic, purlin, otp, pid, uptime_s, accounts, took_ms, cpu_ms, again_ms, ...rest } = answer;
   return [accounts === false ? h("p", { class: "note" }, "No accounts are kept (+Fexplain false).") : null, shown("", rest, 0)];
 }
 function tabs(label, base, all, current) {

@@ -1,0 +1,261 @@
+//! Limits of the system, from small to large: the emulator starts, or ends with words and a status. It never waits for ever, and never
+//! finds a fault in itself.
+//!
+//! Skipped with a printed line where there is no stock `erl`.
+#![cfg(target_os = "linux")]
+
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a start may take, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const PROGRAM: &str = "P = open_port({spawn, \"echo port\"}, [{line, 10}]), receive {P, {data, {eol, T}}} -> io:format(\"~s~n\", [T]) end, \
+    L = lists:seq(1, 2000), S = self(), [spawn(fun() -> S ! I end) || I <- L], \
+    io:format(\"~p~n\", [lists:sum([receive I -> I end || I <- L])]), halt().";
+const OUTPUT: &str = "port\n2001000\n";
+
+/// What a program says that is run by somebody with that in force.
+struct Ended {
+    status: Option<ExitStatus>,
+    output: String,
+    words: String,
+}
+
+impl Ended {
+    fn ran(&self) -> bool {
+        self.status.is_some_and(|s| s.success())
+    }
+    /// It ran and did what it should, or says why not.
+    fn check(&self, what: &str) {
+        let told = format!("{what}: {:?}\n{}\n{}", self.status, self.output, self.words);
+        let status = self
+            .status
+            .unwrap_or_else(|| panic!("waits for ever: {told}"));
+        assert!(!self.words.contains("panicked"), "{told}");
+        assert!(!self.words.contains("a fault in itself"), "{told}");
+        match status.success() {
+            true => assert_eq!(self.output, OUTPUT, "{told}"),
+            // Who writes a file that is too large is ended by the system, as on stock.
+            false if status.signal() == Some(libc::SIGXFSZ) => {}
+            false => assert!(!self.words.trim().is_empty(), "{told}"),
+        }
+    }
+}
+
+fn there_is_erl() -> bool {
+    let there = Command::new("erl").arg("-version").output().is_ok();
+    if !there {
+        println!("skipped: no erl");
+    }
+    there
+}
+
+/// Runs the program after `prepare`, which makes system calls alone.
+fn run(flags: &[&str], prepare: impl Fn() -> i32 + Send + Sync + 'static) -> Ended {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_purlin"));
+    c.arg("erl").args(flags);
+    c.args(["-noshell", "-noinput", "-eval", PROGRAM]);
+    c.env("ERL_CRASH_DUMP_SECONDS", "0").current_dir("/");
+    c.stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // SAFETY: only system calls between fork and exec.
+    unsafe {
+        c.pre_exec(move || match prepare() {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+    let mut child = c.spawn().expect("starts");
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait().expect("is waited for") {
+            Some(status) => break Some(status),
+            None if begun.elapsed() > PATIENCE => {
+                let _ = child.kill();
+                let _ = child.wait();
+                break None;
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    let mut bytes = (Vec::new(), Vec::new());
+    let _ = child.stdout.take().map(|mut o| o.read_to_end(&mut bytes.0));
+    let _ = child.stderr.take().map(|mut e| e.read_to_end(&mut bytes.1));
+    let text = |b: Vec<u8>| String::from_utf8_lossy(&b).into_owned();
+    Ended {
+        status,
+        output: text(bytes.0),
+        words: text(bytes.1),
+    }
+}
+
+fn limited(resource: libc::__rlimit_resource_t, to: u64) -> i32 {
+    let limit = libc::rlimit {
+        rlim_cur: to,
+        rlim_max: to,
+    };
+    // SAFETY: a valid limit.
+    unsafe { libc::setrlimit(resource, &limit) }
+}
+
+/// Tries all these, and says from which on the program runs: so it must with all that are larger.
+fn sweep(name: &str, resource: libc::__rlimit_resource_t, values: &[u64]) -> Option<u64> {
+    let mut least = None;
+    for &value in values {
+        let ended = run(&["+S", "2"], move || limited(resource, value));
+        let what = format!("{name} of {value}");
+        ended.check(&what);
+        match (ended.ran(), least) {
+            (true, None) => least = Some(value),
+            (false, Some(least)) => panic!(
+                "{what}: does not run, as it does with {least}: {}",
+                ended.words
+            ),
+            _ => {}
+        }
+    }
+    println!("{name}: runs from {least:?} on");
+    least
+}
+
+const MB: u64 = 1 << 20;
+
+#[test]
+fn memory_that_can_be_written() {
+    if there_is_erl() {
+        let values = [8, 16, 24, 32, 48, 64, 96, 128, 200, 400].map(|n| n * MB);
+        let least = sweep("RLIMIT_DATA", libc::RLIMIT_DATA, &values);
+        assert!(least.is_some_and(|n| n <= 200 * MB), "{least:?}");
+    }
+}
+
+#[test]
+fn addresses() {
+    if there_is_erl() {
+        let values = [64, 128, 256, 512, 768, 1024, 1536, 2048, 4096, 8192].map(|n| n * MB);
+        let values = [&values[..], &[2 << 40]].concat();
+        let least = sweep("RLIMIT_AS", libc::RLIMIT_AS, &values);
+        assert!(least.is_some_and(|n| n <= 4096 * MB), "{least:?}");
+    }
+}
+
+#[test]
+fn descriptors() {
+    if there_is_erl() {
+        let values: Vec<u64> = (8..32).chain([64, 1024]).collect();
+        let least = sweep("RLIMIT_NOFILE", libc::RLIMIT_NOFILE, &values);
+        assert!(least.is_some_and(|n| n <= 31), "{least:?}");
+    }
+}
+
+#[test]
+fn stacks_and_files() {
+    if there_is_erl() {
+        let values = [128 << 10, 256 << 10, MB, 8 * MB];
+        assert!(sweep("RLIMIT_STACK", libc::RLIMIT_STACK, &values).is_some());
+        let values = [0, 1000, 100_000, 10 * MB, 100 * MB];
+        let least = sweep("RLIMIT_FSIZE", libc::RLIMIT_FSIZE, &values);
+        assert!(least.is_some_and(|n| n <= 10 * MB), "{least:?}");
+    }
+}
+
+/// What a user has may be counted for one alone who has nothing else.
+const NOBODY: u32 = 64_322;
+
+#[test]
+fn threads() {
+    // SAFETY: a plain call.
+    if unsafe { libc::geteuid() } != 0 {
+        println!("skipped: only root can become a user who has no processes");
+        return;
+    }
+    if !there_is_erl() {
+        return;
+    }
+    let mut least = None;
+    for n in (1..40).chain([60]) {
+        let ended = run(&["+S", "2"], move || {
+            // SAFETY: plain calls.
+            unsafe {
+                limited(libc::RLIMIT_NPROC, n)
+                    | libc::setgroups(0, std::ptr::null())
+                    | libc::setresgid(NOBODY, NOBODY, NOBODY)
+                    | libc::setresuid(NOBODY, NOBODY, NOBODY)
+            }
+        });
+        if ended.words.contains("Permission denied") {
+            println!("skipped: another user can't run the executable");
+            return;
+        }
+        ended.check(&format!("RLIMIT_NPROC of {n}"));
+        if ended.ran() {
+            least = least.or(Some(n));
+        } else if let Some(least) = least {
+            panic!(
+                "{n} threads: does not run, as it does with {least}: {}",
+                ended.words
+            );
+        }
+    }
+    println!("RLIMIT_NPROC: runs from {least:?} on");
+    assert!(least.is_some());
+}
+
+/// From now on this process and what it starts get that error for these system calls.
+fn refuse(calls: &[libc::c_long], error: i32) -> i32 {
+    const LOAD: u16 = 0x20;
+    const EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    const ALLOW: u32 = 0x7FFF_0000;
+    const REFUSE: u32 = 0x0005_0000;
+    let op = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    // No memory is taken between fork and exec.
+    let mut program = [op(RETURN, 0, 0, ALLOW); 16];
+    program[0] = op(LOAD, 0, 0, 0);
+    for (i, call) in calls.iter().enumerate() {
+        program[1 + i] = op(EQUAL, (calls.len() - i) as u8, 0, *call as u32);
+    }
+    program[calls.len() + 1] = op(RETURN, 0, 0, ALLOW);
+    program[calls.len() + 2] = op(RETURN, 0, 0, REFUSE | error as u32);
+    let program = libc::sock_fprog {
+        len: calls.len() as u16 + 3,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: plain system calls; the program lasts over them.
+    unsafe {
+        match libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) {
+            0 => libc::prctl(libc::PR_SET_SECCOMP, 2, &raw const program),
+            r => r,
+        }
+    }
+}
+
+#[test]
+fn system_calls_that_are_refused() {
+    if !there_is_erl() {
+        return;
+    }
+    const SETS: [&[libc::c_long]; 6] = [
+        &[libc::SYS_eventfd2],
+        &[libc::SYS_epoll_create1],
+        &[libc::SYS_epoll_create1, libc::SYS_eventfd2],
+        &[libc::SYS_epoll_ctl],
+        &[libc::SYS_epoll_pwait],
+        &[
+            libc::SYS_pidfd_open,
+            libc::SYS_membarrier,
+            libc::SYS_memfd_create,
+        ],
+    ];
+    for calls in SETS {
+        for error in [libc::EPERM, libc::ENOSYS] {
+            let ended = run(&[], move || refuse(calls, error));
+            ended.check(&format!("refused {calls:?}"));
+            assert!(ended.ran(), "refused {calls:?}: {}", ended.words);
+        }
+    }
+}
