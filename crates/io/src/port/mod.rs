@@ -942,7 +942,7 @@ pub fn info(port: &Port) -> Option<Info> {
     // One that is closing has something to show still.
     port.with_any(Work::Info, |d, b| Info {
         registered: b.registered,
-        links: b.links().to_vec(),
+        links: b.links().collect(),
         monitored_by: b.watchers().collect(),
         connected: b.connected,
         bytes_in: b.bytes_in,
