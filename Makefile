@@ -1,7 +1,8 @@
 # Each target installs what is missing on a Debian machine, then does its work. `sh demo`, `sh test` and `sh bench` need no make.
 # A line with `##` is what `make help` shows of a target.
 .PHONY: all dist install uninstall deb image releases figures help demo test test-modes test-release test-aarch64 models check tidy coverage bench conformance generated fuzz soak hunt selfbuild setup \
-  roots atoms tables cluster networks nif-packages nif-rustler rabbitmq applications
+  roots atoms tables cluster networks nif-packages nif-rustler rabbitmq applications \
+  costs
 all: ## builds a release without a profile
 	cargo build --release
 
@@ -118,6 +119,11 @@ soak: setup ## a mixed load that ends with nothing lost, stuck or left behind
 # For SECONDS (60), in modes at random. SEED=N MODES="release,S1" make hunt runs one again.
 hunt: setup ## random programs about memory
 	@sh scripts/hunt.sh $(or $(SECONDS),60)
+
+# COSTS names kinds: make costs COSTS="suspensions links"
+costs: setup ## what operations cost among very many entries, on both runtimes
+	@[ -x target/release/purlin ] || cargo build --release
+	@sh scripts/costs.sh $(COSTS)
 
 cluster: setup ## one cluster of Purlin and stock of several releases
 	@sh scripts/cluster.sh

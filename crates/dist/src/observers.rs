@@ -4,7 +4,8 @@ use super::cx::{BifResult, Cx, Fail};
 use super::{lazy_atoms, signal};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, map};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 lazy_atoms! {
     visible = "visible";
@@ -24,8 +25,18 @@ const REASON: u32 = 8;
 const CONNECTION: u32 = 16;
 const LIST: u32 = 32;
 
-/// Pid, options, and how many times it was asked for.
-static OBSERVERS: Mutex<Vec<(Term, u32, i64)>> = Mutex::new(Vec::new());
+/// Who wants to be told, by pid's word and options.
+static OBSERVERS: Mutex<BTreeMap<(u64, u32), Observer>> = Mutex::new(BTreeMap::new());
+
+#[derive(Clone, Copy)]
+struct Observer {
+    pid: Term,
+    options: u32,
+    /// How many times it has asked.
+    times: i64,
+    /// A later one has a greater number.
+    number: u64,
+}
 
 static ANY: AtomicBool = AtomicBool::new(false);
 
@@ -56,15 +67,19 @@ pub fn observe(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
     }
     let me = cx.self_pid();
     let mut all = OBSERVERS.lock();
-    let at = all.iter().position(|o| o.0 == me && o.1 == bits);
-    let before = at.map_or(0, |i| all[i].2);
-    match (on, at) {
-        (true, Some(i)) => all[i].2 += 1,
-        (true, None) => all.push((me, bits, 1)),
-        (false, Some(i)) => {
-            all.swap_remove(i);
-        }
-        (false, None) => {}
+    let key = (me.raw(), bits);
+    let before = all.get(&key).map_or(0, |o| o.times);
+    if on {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let new = || Observer {
+            pid: me,
+            options: bits,
+            times: 0,
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+        };
+        all.entry(key).or_insert_with(new).times += 1;
+    } else {
+        all.remove(&key);
     }
     ANY.store(!all.is_empty(), Ordering::Release);
     Ok(Term::small(before))
@@ -87,9 +102,11 @@ fn option(key: Term, value: Term) -> Option<u32> {
 
 /// The observers: `{Pid, Options}` for each time that one asked, the last one first.
 pub fn list(cx: &mut Cx) -> Term {
-    let all = OBSERVERS.lock().clone();
+    let mut all: Vec<Observer> = OBSERVERS.lock().values().copied().collect();
+    all.sort_unstable_by_key(|o| o.number);
     let mut l = NIL;
-    for (pid, bits, count) in all {
+    for o in all {
+        let (pid, bits) = (o.pid, o.options);
         let mut options = Vec::new();
         if bits & REASON != 0 {
             options.push(nodedown_reason());
@@ -102,7 +119,7 @@ pub fn list(cx: &mut Cx) -> Term {
         };
         options.extend(kind.map(|k| cx.tuple(&[node_type(), atom::intern(k)])));
         let options = cx.list(&options);
-        for _ in 0..count {
+        for _ in 0..o.times {
             let item = cx.tuple(&[pid, options]);
             l = cx.cons(item, l);
         }
@@ -114,7 +131,11 @@ pub fn list(cx: &mut Cx) -> Term {
 pub fn owner_exit(pid: Term) {
     if ANY.load(Ordering::Acquire) {
         let mut all = OBSERVERS.lock();
-        all.retain(|o| o.0 != pid);
+        let of_it = (pid.raw(), 0)..=(pid.raw(), u32::MAX);
+        let gone: Vec<_> = all.range(of_it).map(|o| *o.0).collect();
+        for key in gone {
+            all.remove(&key);
+        }
         ANY.store(!all.is_empty(), Ordering::Release);
     }
 }
@@ -124,15 +145,16 @@ pub fn tell(e: Event) {
     if !ANY.load(Ordering::Acquire) {
         return;
     }
-    let all = OBSERVERS.lock().clone();
-    for (pid, bits, count) in all {
+    let all: Vec<Observer> = OBSERVERS.lock().values().copied().collect();
+    for o in all {
+        let (pid, bits) = (o.pid, o.options);
         let types = bits & (VISIBLE | HIDDEN);
         let wanted = match e.visible {
             true => types == 0 || types & VISIBLE != 0,
             false => types & HIDDEN != 0,
         };
         if wanted {
-            for _ in 0..count {
+            for _ in 0..o.times {
                 signal::send_with(pid, |a| message(&e, bits, a));
             }
         }

@@ -14,7 +14,7 @@ use super::share::Share;
 use super::signal;
 use purlin_io::port::channel::Packet;
 use purlin_term::Term;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// With so many long messages in the queue nobody may send who waits for the first time since it was half of the limit.
 const FEW_LONG: usize = 4;
@@ -33,12 +33,14 @@ pub struct Output {
     cache: AtomCache,
     /// Number of the sequence of fragments that was begun last.
     sequence: u64,
-    /// Senders of long messages that are here, once for each.
-    long: Vec<u64>,
+    /// Senders of long messages that are here, and how many each has; and how many there are of
+    /// all.
+    long: HashMap<u64, usize, Hashing>,
+    longs: usize,
     /// The processes that wait for the queue to become shorter, in the order in which they came; those that wait for a long message
     /// of theirs; and both as a set.
     waiting: Vec<Term>,
-    behind_own: Vec<Term>,
+    behind_own: HashMap<u64, Term, Hashing>,
     among: HashSet<u32, Hashing>,
     /// Those that may send now, and all that might since the queue was half of the limit.
     may_send: HashSet<u32, Hashing>,
@@ -65,7 +67,8 @@ impl Output {
         self.bytes += f.len();
         let fits = self.own.add(f.own(), most);
         if f.is_long() {
-            self.long.push(f.sender);
+            *self.long.entry(f.sender).or_insert(0) += 1;
+            self.longs += 1;
         }
         self.queue.push_back(f);
         fits
@@ -102,9 +105,10 @@ impl Output {
             if self.waiting.is_empty() {
                 self.gone = 0;
             }
-            match self.long.contains(&pid.raw()) {
-                true => self.behind_own.push(pid),
-                false => self.waiting.push(pid),
+            if self.long.contains_key(&pid.raw()) {
+                self.behind_own.insert(pid.raw(), pid);
+            } else {
+                self.waiting.push(pid);
             }
         }
         true
@@ -116,7 +120,7 @@ impl Output {
             self.wake_all();
         } else if self.gone >= limit && !self.waiting.is_empty() {
             self.gone = 0;
-            let mut few = FEW_LONG.saturating_sub(self.long.len());
+            let mut few = FEW_LONG.saturating_sub(self.longs);
             for pid in std::mem::take(&mut self.waiting) {
                 let known = self.known.contains(&pid.pid_data());
                 if known || few > 0 {
@@ -138,13 +142,16 @@ impl Output {
     }
     /// A long message of that sender is here no longer.
     fn long_one_gone(&mut self, sender: u64) {
-        if let Some(i) = self.long.iter().position(|&s| s == sender) {
-            self.long.swap_remove(i);
+        let Some(n) = self.long.get_mut(&sender) else {
+            return;
+        };
+        *n -= 1;
+        self.longs -= 1;
+        if *n > 0 {
+            return;
         }
-        if let Some(i) = self.behind_own.iter().position(|p| p.raw() == sender)
-            && !self.long.contains(&sender)
-        {
-            let pid = self.behind_own.swap_remove(i);
+        self.long.remove(&sender);
+        if let Some(pid) = self.behind_own.remove(&sender) {
             self.lets_send(pid);
         }
     }
@@ -157,7 +164,10 @@ impl Output {
         }
         self.among.clear();
         let own = std::mem::take(&mut self.behind_own);
-        for pid in std::mem::take(&mut self.waiting).into_iter().chain(own) {
+        for pid in std::mem::take(&mut self.waiting)
+            .into_iter()
+            .chain(own.into_values())
+        {
             signal::send::wake(pid);
         }
     }
@@ -331,7 +341,7 @@ mod tests {
         assert!(long(&mut out, 20) && long(&mut out, 21));
         assert!(out.waits(pid(1), limit));
         until(&mut out, pid(1));
-        assert!(out.long.len() >= FEW_LONG && out.waiting.len() <= 2);
+        assert!(out.longs >= FEW_LONG && out.waiting.len() <= 2);
         while out.bytes() > limit / 2 {
             out.next(with, limit).expect("a packet");
         }

@@ -4,15 +4,15 @@
 
 use super::{Store, Table, registry};
 use crate::clock;
+use crate::process::ext::{Peer, Set};
 use crate::process::resource_counts;
 use purlin_term::Term;
-use std::sync::Arc;
 
 /// The fixations of one table.
 #[derive(Default)]
 pub(crate) struct Fixation {
-    /// Process, and how often it has fixed the table.
-    by: Vec<(Term, usize)>,
+    /// How often a process has fixed the table.
+    by: Set<Peer, usize>,
     /// When it was fixed while it was not: monotonic time, and the offset to system time, in native units.
     pub since: (i64, i64),
 }
@@ -39,13 +39,13 @@ impl Table {
                 f.since = (clock::monotonic(), clock::offset());
             }
             store_fix(self);
-            match f.by.iter_mut().find(|b| b.0 == who) {
-                Some(b) => {
-                    b.1 += 1;
+            match f.by.get_mut(&Peer::of(who)) {
+                Some(times) => {
+                    *times += 1;
                     false
                 }
                 None => {
-                    f.by.push((who, 1));
+                    f.by.insert(Peer::of(who), 1);
                     true
                 }
             }
@@ -59,13 +59,13 @@ impl Table {
                 .get(&self.numbers)
                 .cloned();
             if let Some(me) = me {
-                resource_counts::enter(who);
-                r.fixed
-                    .shard(who.pid_data() as u64)
-                    .write()
-                    .entry(who.raw())
-                    .or_default()
-                    .push(me);
+                let mut all = r.fixed.shard(who.pid_data() as u64).write();
+                let mine = all.entry(who.raw()).or_default();
+                if !mine.contains(&place(self)) {
+                    resource_counts::enter(who);
+                    mine.insert(place(self), me);
+                }
+                drop(all);
                 // A process that deletes it meanwhile may not have found this fixation.
                 if !self.is_alive() {
                     forget_in(who, self);
@@ -82,14 +82,14 @@ impl Table {
     fn unfix_times(&self, who: Term, times: usize) {
         let (n, last) = {
             let mut f = self.fixation.lock();
-            let Some(i) = f.by.iter().position(|b| b.0 == who) else {
+            let Some(left) = f.by.get_mut(&Peer::of(who)) else {
                 return;
             };
-            let n = times.min(f.by[i].1);
-            f.by[i].1 -= n;
-            let last = f.by[i].1 == 0;
+            let n = times.min(*left);
+            *left -= n;
+            let last = *left == 0;
             if last {
-                f.by.swap_remove(i);
+                f.by.remove(&Peer::of(who));
             }
             (n, last)
         };
@@ -110,15 +110,22 @@ impl Table {
     /// The processes that have fixed it, how often each, and since when.
     pub(crate) fn fixations(&self) -> (Vec<(Term, usize)>, (i64, i64)) {
         let f = self.fixation.lock();
-        (f.by.clone(), f.since)
+        let by = f.by.iter().map(|(who, times)| (who.term(), *times));
+        (by.collect(), f.since)
     }
 }
 
+/// The key of a table among those that a process has fixed.
+fn place(t: &Table) -> usize {
+    t as *const Table as usize
+}
+
 fn forget_in(who: Term, t: &Table) {
+    let gone;
     let mut m = registry().fixed.shard(who.pid_data() as u64).write();
     if let Some(v) = m.get_mut(&who.raw()) {
-        if let Some(i) = v.iter().position(|x| std::ptr::eq(&**x, t)) {
-            v.swap_remove(i);
+        gone = v.remove(&place(t));
+        if gone.is_some() {
             resource_counts::leave(who, 1);
         }
         if v.is_empty() {
@@ -129,9 +136,9 @@ fn forget_in(who: Term, t: &Table) {
 
 /// A table is deleted: nobody has it fixed any more.
 pub(super) fn forget(t: &Table) {
-    let by = std::mem::take(&mut t.fixation.lock().by);
+    let by = t.fixation.lock().by.drain();
     for (who, _) in by {
-        forget_in(who, t);
+        forget_in(who.term(), t);
     }
 }
 
@@ -141,9 +148,9 @@ pub(super) fn owner_exit(who: Term) {
     if !shard.read().contains_key(&who.raw()) {
         return;
     }
-    let tables: Vec<Arc<Table>> = shard.write().remove(&who.raw()).unwrap_or_default();
+    let mut tables = shard.write().remove(&who.raw()).unwrap_or_default();
     resource_counts::leave(who, tables.len());
-    for t in tables {
+    for (_, t) in tables.drain() {
         t.unfix_times(who, usize::MAX);
     }
 }

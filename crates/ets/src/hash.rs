@@ -9,7 +9,13 @@
 //! # Locking
 //! An operation on a key holds the lock of its stripe. An operation that holds several takes them in ascending order. A walk over
 //! a table of few stripes holds them all for one batch; over one of many, one at a time.
-//! A table that was deleted has no buckets: whoever comes late finds none ([`Gone`]).
+//! A table that was deleted is closed: whoever comes late finds that it is gone ([`Gone`]).
+//!
+//! # Empty tables
+//! Many programs make many tables that stay empty. The stripes of a table are made
+//! by the first operation that may put an object in it, and the buckets of a stripe by the first
+//! one that needs a bucket of that stripe. All others find a table without stripes, or a stripe
+//! without buckets, empty.
 //!
 //! # Fixation
 //! While `fixed` is above 0, buckets are neither split nor joined, and of the objects with one key that are deleted the
@@ -24,6 +30,7 @@ use purlin_term::release::{self, ETS_HASHES_HALVED};
 use purlin_term::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use purlin_term::{Term, atom, compare, hash};
 use smallvec::SmallVec;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Objects that are inserted between two looks whether the table is still wanted.
@@ -40,7 +47,53 @@ const RESIZES: usize = 5;
 /// Stripes of a table with `write_concurrency`, which are walked one by one.
 pub(crate) const FINE_STRIPES: usize = 64;
 
-type Buckets = Vec<Link>;
+/// The buckets of a stripe: none until the first is needed.
+#[derive(Default)]
+struct Buckets {
+    chains: Vec<Link>,
+    /// The table was deleted.
+    closed: bool,
+}
+
+impl Buckets {
+    const fn new(closed: bool) -> Buckets {
+        Buckets {
+            chains: Vec::new(),
+            closed,
+        }
+    }
+    fn check(&self) -> Result<(), Gone> {
+        if self.closed { Err(Gone) } else { Ok(()) }
+    }
+    /// The first object of a chain.
+    #[inline]
+    fn first(&self, at: usize) -> Result<Option<&Owned>, Gone> {
+        match self.chains.get(at) {
+            Some(chain) => Ok(chain.as_ref()),
+            None => self.check().map(|()| None),
+        }
+    }
+    /// A chain that an object may be put in. `least`: the number of chains that a stripe begins
+    /// with.
+    #[inline]
+    fn chain(&mut self, at: usize, least: usize) -> Result<&mut Link, Gone> {
+        if self.chains.is_empty() {
+            self.check()?;
+            self.make(least);
+        }
+        self.chains.get_mut(at).ok_or(Gone)
+    }
+    #[cold]
+    fn make(&mut self, least: usize) {
+        self.chains = (0..least).map(|_| None).collect();
+    }
+    /// A chain, if it has ever been needed.
+    #[inline]
+    fn known(&mut self, at: usize) -> Result<Option<&mut Link>, Gone> {
+        self.check()?;
+        Ok(self.chains.get_mut(at))
+    }
+}
 
 /// One lock and its buckets. Padded: neighbours are used by other threads.
 #[repr(align(64))]
@@ -51,11 +104,33 @@ struct Stripe {
     words: AtomicUsize,
 }
 
+impl Stripe {
+    const fn new(closed: bool) -> Stripe {
+        Stripe {
+            buckets: RwLock::new(Buckets::new(closed)),
+            items: AtomicUsize::new(0),
+            words: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// The stripes of a table that has been used or deleted.
+enum Stripes {
+    Own(Box<[Stripe]>),
+    /// It was deleted before it was used.
+    Closed,
+}
+
+/// The stripes of all tables that were deleted before they were used. Nobody changes them.
+static CLOSED: [Stripe; FINE_STRIPES] = [const { Stripe::new(true) }; FINE_STRIPES];
+
 /// See the module head.
 pub struct HashTable {
     kind: Kind,
     keypos: usize,
-    stripes: Box<[Stripe]>,
+    /// Nothing until the table is used.
+    stripes: OnceLock<Stripes>,
+    /// The number of stripes is 2 to the power of this.
     shift: u32,
     active: AtomicUsize,
     /// Buckets accounted for.
@@ -171,17 +246,11 @@ enum WriteLocks<'a> {
 impl HashTable {
     /// An empty table; `stripes` is a power of two, at most the least number of buckets.
     pub fn new(kind: Kind, keypos: usize, stripes: usize) -> HashTable {
-        debug_assert!(stripes.is_power_of_two() && stripes <= FIRST_SLOTS);
+        debug_assert!(stripes.is_power_of_two() && stripes <= FINE_STRIPES);
         HashTable {
             kind,
             keypos,
-            stripes: (0..stripes)
-                .map(|_| Stripe {
-                    buckets: RwLock::new((0..FIRST_SLOTS / stripes).map(|_| None).collect()),
-                    items: AtomicUsize::new(0),
-                    words: AtomicUsize::new(0),
-                })
-                .collect(),
+            stripes: OnceLock::new(),
             shift: stripes.trailing_zeros(),
             active: AtomicUsize::new(FIRST_SLOTS),
             slots: AtomicUsize::new(FIRST_SLOTS),
@@ -192,12 +261,43 @@ impl HashTable {
         }
     }
 
+    /// The number of stripes that the table has or will have.
+    #[inline]
+    fn width(&self) -> usize {
+        1 << self.shift
+    }
     fn fine(&self) -> bool {
-        self.stripes.len() >= FINE_STRIPES
+        self.width() >= FINE_STRIPES
+    }
+    /// Whether nothing was ever put in the table.
+    #[inline]
+    fn is_unused(&self) -> bool {
+        self.stripes.get().is_none()
+    }
+    #[inline]
+    fn stripes(&self) -> &[Stripe] {
+        match self.stripes.get() {
+            Some(Stripes::Own(s)) => s,
+            _ => self.make_stripes(),
+        }
+    }
+    #[cold]
+    fn make_stripes(&self) -> &[Stripe] {
+        let n = self.width();
+        let make = || Stripes::Own((0..n).map(|_| Stripe::new(false)).collect());
+        match self.stripes.get_or_init(make) {
+            Stripes::Own(s) => s,
+            Stripes::Closed => &CLOSED[..n],
+        }
     }
     #[inline]
     fn stripe(&self, ix: usize) -> &Stripe {
-        &self.stripes[ix & (self.stripes.len() - 1)]
+        &self.stripes()[ix & (self.width() - 1)]
+    }
+    /// The number of chains that a stripe begins with.
+    #[inline]
+    fn first_chains(&self) -> usize {
+        FIRST_SLOTS >> self.shift
     }
     #[inline]
     fn read(&self, ix: usize) -> RwLockReadGuard<'_, Buckets> {
@@ -225,7 +325,10 @@ impl HashTable {
 
     /// Live objects and their words, heads included.
     pub fn size(&self) -> (usize, usize) {
-        self.stripes.iter().fold((0, 0), |(n, w), s| {
+        if self.is_unused() {
+            return (0, 0);
+        }
+        self.stripes().iter().fold((0, 0), |(n, w), s| {
             (
                 n + s.items.load(Ordering::Relaxed),
                 w + s.words.load(Ordering::Relaxed),
@@ -254,7 +357,7 @@ impl HashTable {
         };
         if items != 0 {
             add(&s.items, items);
-            if self.stripes.len() == 1 {
+            if self.width() == 1 {
                 add(&self.items, items);
             } else if !self.fine() {
                 self.items.fetch_add(items as usize, Ordering::Relaxed);
@@ -267,7 +370,7 @@ impl HashTable {
     /// Live objects: exact, or guessed from those of one stripe.
     fn items(&self, s: &Stripe) -> usize {
         if self.fine() {
-            s.items.load(Ordering::Relaxed) * self.stripes.len()
+            s.items.load(Ordering::Relaxed) * self.width()
         } else {
             self.items.load(Ordering::Relaxed)
         }
@@ -276,9 +379,17 @@ impl HashTable {
     /// Calls `f` with the live objects that have `key`.
     #[inline]
     pub(crate) fn with_key<R>(&self, key: Term, f: impl FnOnce(Matches) -> R) -> Result<R, Gone> {
+        if self.is_unused() {
+            return Ok(f(Matches {
+                at: None,
+                table: self,
+                key,
+                hash: 0,
+            }));
+        }
         let hash = key_hash(key);
         let b = self.read(hash as usize);
-        let at = b.get(self.bucket(hash) >> self.shift).ok_or(Gone)?.as_ref();
+        let at = b.first(self.bucket(hash) >> self.shift)?;
         Ok(f(Matches {
             at,
             table: self,
@@ -289,9 +400,12 @@ impl HashTable {
 
     /// Calls `f` with each object that has `key`, deleted ones that are kept included.
     pub(crate) fn each_kept(&self, key: Term, mut f: impl FnMut(&Object)) -> Result<(), Gone> {
+        if self.is_unused() {
+            return Ok(());
+        }
         let hash = key_hash(key);
         let b = self.read(hash as usize);
-        let mut at = b.get(self.bucket(hash) >> self.shift).ok_or(Gone)?.as_ref();
+        let mut at = b.first(self.bucket(hash) >> self.shift)?;
         while let Some(o) = at {
             if self.has_key(o, key, hash) {
                 f(o);
@@ -326,7 +440,7 @@ impl HashTable {
         new_only: bool,
         goes_on: impl Fn() -> bool,
     ) -> Result<bool, Gone> {
-        let n = self.stripes.len();
+        let n = self.width();
         let mut wanted = [false; FIRST_SLOTS];
         for o in &mut objects {
             o.hash = key_hash(o.element(self.keypos));
@@ -347,7 +461,7 @@ impl HashTable {
         }
         let mut locks: Vec<Option<RwLockWriteGuard<Buckets>>> =
             (0..n).map(|i| wanted[i].then(|| self.write(i))).collect();
-        if locks.iter().flatten().any(|b| b.is_empty()) {
+        if locks.iter().flatten().any(|b| b.closed) {
             return Err(Gone);
         }
         if new_only {
@@ -355,7 +469,7 @@ impl HashTable {
                 let Some(b) = &locks[o.hash as usize & (n - 1)] else {
                     continue;
                 };
-                let at = b[self.bucket(o.hash) >> self.shift].as_ref();
+                let at = b.first(self.bucket(o.hash) >> self.shift)?;
                 let mut found = Matches {
                     at,
                     table: self,
@@ -399,10 +513,8 @@ impl HashTable {
         let (hash, s) = (o.hash, self.stripe(o.hash as usize));
         let key = o.element(self.keypos);
         let words = (HEAD_WORDS + o.words()) as isize;
-        let slot = buckets
-            .get_mut(self.bucket(hash) >> self.shift)
-            .ok_or(Gone)?;
-        let mut at: *mut Link = slot;
+        let mut at: *mut Link =
+            buckets.chain(self.bucket(hash) >> self.shift, self.first_chains())?;
         // SAFETY: `at` always is a link of this bucket's chain, which the writing lock makes ours alone; links are
         // taken out and put back one at a time.
         unsafe {
@@ -479,13 +591,14 @@ impl HashTable {
         default: Option<&mut dyn FnMut() -> Owned>,
         f: impl FnOnce(&mut Owned) -> (Change, R),
     ) -> Result<Option<R>, Gone> {
+        if default.is_none() && self.is_unused() {
+            return Ok(None);
+        }
         let hash = key_hash(key);
         let mut buckets = self.write(hash as usize);
         let s = self.stripe(hash as usize);
-        let slot = buckets
-            .get_mut(self.bucket(hash) >> self.shift)
-            .ok_or(Gone)?;
-        let mut at: *mut Link = slot;
+        let mut at: *mut Link =
+            buckets.chain(self.bucket(hash) >> self.shift, self.first_chains())?;
         // SAFETY: as in put_in.
         let r = unsafe {
             while let Some(b) = &mut *at {
@@ -538,6 +651,9 @@ impl HashTable {
         which: impl Fn(&Object) -> bool,
         mut see: impl FnMut(&Object),
     ) -> Result<(), Gone> {
+        if self.is_unused() {
+            return Ok(());
+        }
         let hash = key_hash(key);
         let ix;
         let mut out: Vec<Owned> = Vec::new();
@@ -545,7 +661,10 @@ impl HashTable {
             let mut buckets = self.write(hash as usize);
             let s = self.stripe(hash as usize);
             ix = self.bucket(hash);
-            let mut at: *mut Link = buckets.get_mut(ix >> self.shift).ok_or(Gone)?;
+            let Some(chain) = buckets.known(ix >> self.shift)? else {
+                return Ok(());
+            };
+            let mut at: *mut Link = chain;
             let (mut seen, mut taken) = (0, 0);
             // SAFETY: as in put_in.
             unsafe {
@@ -610,15 +729,19 @@ impl HashTable {
         ix: usize,
         f: impl FnOnce(&mut dyn Iterator<Item = &Object>) -> R,
     ) -> Result<Option<Option<R>>, Gone> {
-        let b = self.read(ix);
-        if b.is_empty() {
-            return Err(Gone);
-        }
+        let b = match self.is_unused() {
+            true => None,
+            false => Some(self.read(ix)),
+        };
+        b.as_ref().map_or(Ok(()), |b| b.check())?;
         let active = self.active();
         if ix >= active {
             return Ok((ix == active).then_some(None));
         }
-        let mut at = b[ix >> self.shift].as_ref();
+        let mut at = match &b {
+            Some(b) => b.first(ix >> self.shift)?,
+            None => None,
+        };
         let mut it = std::iter::from_fn(|| {
             while let Some(o) = at {
                 at = o.next.as_ref();
@@ -657,14 +780,14 @@ impl HashTable {
                 self.2
             }
         }
+        if self.is_unused() {
+            return Ok(None);
+        }
         // Mostly one of the next buckets has an object: one lock at a time is enough to find it.
         let mut ix = from;
         for _ in 0..LOOKED_AT_ALONE {
             let b = self.read(ix);
-            if b.is_empty() {
-                return Err(Gone);
-            }
-            let mut at = b.get(ix >> self.shift).and_then(|b| b.as_ref());
+            let mut at = b.first(ix >> self.shift)?;
             while let Some(o) = at {
                 if which.has(o) {
                     return Ok(Some(f(o)));
@@ -693,10 +816,13 @@ impl HashTable {
         which: Which,
         f: impl FnOnce(&Object) -> R,
     ) -> Result<Option<Option<R>>, Gone> {
+        if self.is_unused() {
+            return Ok(None);
+        }
         let hash = key_hash(key);
         let b = self.read(hash as usize);
         let ix = self.bucket(hash);
-        let mut at = b.get(ix >> self.shift).ok_or(Gone)?.as_ref();
+        let mut at = b.first(ix >> self.shift)?;
         let mut seen = false;
         while let Some(o) = at {
             let this = self.has_key(o, key, hash);
@@ -723,7 +849,7 @@ impl HashTable {
         if !self.fine() {
             return (ix + 1 < active).then_some(ix + 1);
         }
-        let n = self.stripes.len();
+        let n = self.width();
         if ix + n < active {
             return Some(ix + n);
         }
@@ -737,14 +863,14 @@ impl HashTable {
         if self.fine() {
             ReadLocks::One(self.read(ix))
         } else {
-            ReadLocks::All((0..self.stripes.len()).map(|i| self.read(i)).collect())
+            ReadLocks::All((0..self.width()).map(|i| self.read(i)).collect())
         }
     }
     fn write_locks(&self, ix: usize) -> WriteLocks<'_> {
         if self.fine() {
             WriteLocks::One(self.write(ix))
         } else {
-            WriteLocks::All((0..self.stripes.len()).map(|i| self.write(i)).collect())
+            WriteLocks::All((0..self.width()).map(|i| self.write(i)).collect())
         }
     }
 
@@ -752,7 +878,10 @@ impl HashTable {
     /// with, `None` at the end. Where there is such a bucket the table has been fixed once, so that it stays there: the
     /// caller ends that.
     pub(crate) fn scan(&self, from: usize, v: &mut dyn Visitor) -> Result<Option<usize>, Gone> {
-        let (n, which) = (self.stripes.len(), v.which());
+        if self.is_unused() {
+            return Ok(None);
+        }
+        let (n, which) = (self.width(), v.which());
         let mut locks = self.read_locks(from);
         let mut ix = from;
         loop {
@@ -760,10 +889,7 @@ impl HashTable {
                 ReadLocks::All(l) => &l[ix & (n - 1)],
                 ReadLocks::One(l) => l,
             };
-            if buckets.is_empty() {
-                return Err(Gone);
-            }
-            let mut at = buckets.get(ix >> self.shift).and_then(|b| b.as_ref());
+            let mut at = buckets.first(ix >> self.shift)?;
             while let Some(o) = at {
                 if which.has(o) {
                     v.object(o);
@@ -793,7 +919,10 @@ impl HashTable {
         v: &mut dyn Visitor,
         fixed_by_walk: usize,
     ) -> Result<Option<usize>, Gone> {
-        let n = self.stripes.len();
+        if self.is_unused() {
+            return Ok(None);
+        }
+        let n = self.width();
         let mut locks = self.write_locks(from);
         let mut ix = from;
         let end = loop {
@@ -801,10 +930,7 @@ impl HashTable {
                 WriteLocks::All(l) => &mut l[ix & (n - 1)],
                 WriteLocks::One(l) => l,
             };
-            if buckets.is_empty() {
-                return Err(Gone);
-            }
-            if let Some(b) = buckets.get_mut(ix >> self.shift) {
+            if let Some(b) = buckets.known(ix >> self.shift)? {
                 self.judge(b, ix, v, fixed_by_walk, |_| true);
             }
             let Some(next) = self.following(ix) else {
@@ -832,13 +958,17 @@ impl HashTable {
         v: &mut dyn Visitor,
         fixed_by_walk: usize,
     ) -> Result<(), Gone> {
+        if self.is_unused() {
+            return Ok(());
+        }
         let hash = key_hash(key);
         let ix;
         {
             let mut b = self.write(hash as usize);
             ix = self.bucket(hash);
-            let b = b.get_mut(ix >> self.shift).ok_or(Gone)?;
-            self.judge(b, ix, v, fixed_by_walk, |o| self.has_key(o, key, hash));
+            if let Some(b) = b.known(ix >> self.shift)? {
+                self.judge(b, ix, v, fixed_by_walk, |o| self.has_key(o, key, hash));
+            }
         }
         self.shrink_if_empty(ix);
         Ok(())
@@ -884,15 +1014,16 @@ impl HashTable {
 
     /// Deletes all objects; the result is how many there were, and the chains to be freed at leisure.
     pub fn clear(&self) -> Result<(usize, Vec<Vec<Link>>), Gone> {
-        let mut locks: Vec<_> = (0..self.stripes.len()).map(|i| self.write(i)).collect();
-        if locks.iter().any(|b| b.is_empty()) {
-            return Err(Gone);
+        if self.is_unused() {
+            return Ok((0, Vec::new()));
         }
+        let mut locks: Vec<_> = (0..self.width()).map(|i| self.write(i)).collect();
+        locks.iter().try_for_each(|b| b.check())?;
         let n = self.size().0;
         if self.is_fixed() {
             for (i, b) in locks.iter_mut().enumerate() {
-                let s = &self.stripes[i];
-                for (k, chain) in b.iter_mut().enumerate() {
+                let s = self.stripe(i);
+                for (k, chain) in b.chains.iter_mut().enumerate() {
                     let mut at = chain.as_mut();
                     while let Some(o) = at {
                         if !o.deleted {
@@ -904,10 +1035,8 @@ impl HashTable {
             }
             return Ok((n, Vec::new()));
         }
-        let empty = FIRST_SLOTS / self.stripes.len();
-        let out = locks
-            .iter_mut()
-            .map(|b| std::mem::replace(&mut **b, (0..empty).map(|_| None).collect()))
+        let out = (locks.iter_mut())
+            .map(|b| std::mem::take(&mut b.chains))
             .collect();
         self.forget_counts();
         Ok((n, out))
@@ -917,7 +1046,7 @@ impl HashTable {
         self.active.store(FIRST_SLOTS, Ordering::Relaxed);
         self.slots.store(FIRST_SLOTS, Ordering::Relaxed);
         self.items.store(0, Ordering::Relaxed);
-        for s in &self.stripes {
+        for s in self.stripes() {
             s.items.store(0, Ordering::Relaxed);
             s.words.store(0, Ordering::Relaxed);
         }
@@ -925,8 +1054,12 @@ impl HashTable {
 
     /// Ends the table: whoever comes later finds it gone. The result is what is to be freed.
     pub(crate) fn close(&self) -> Vec<Vec<Link>> {
-        let mut locks: Vec<_> = (0..self.stripes.len()).map(|i| self.write(i)).collect();
-        let out = locks.iter_mut().map(|b| std::mem::take(&mut **b)).collect();
+        if let Stripes::Closed = self.stripes.get_or_init(|| Stripes::Closed) {
+            return Vec::new();
+        }
+        let mut locks: Vec<_> = (0..self.width()).map(|i| self.write(i)).collect();
+        let close = |b: &mut Buckets| std::mem::replace(b, Buckets::new(true)).chains;
+        let out = locks.iter_mut().map(|b| close(b)).collect();
         self.forget_counts();
         out
     }
@@ -954,7 +1087,7 @@ impl HashTable {
                 m.extend_from_slice(&marked[i..]);
                 return;
             }
-            if let Some(chain) = b.get_mut(ix >> self.shift) {
+            if let Some(chain) = b.chains.get_mut(ix >> self.shift) {
                 self.purge(chain, self.stripe(ix));
             }
         }
@@ -988,7 +1121,7 @@ impl HashTable {
             }
             let mut b = self.write(from);
             // The table may have been emptied while this waited for the lock.
-            if b.is_empty() || self.is_fixed() || self.active() != active {
+            if b.closed || self.is_fixed() || self.active() != active {
                 return;
             }
             self.split(&mut b, active);
@@ -1001,6 +1134,10 @@ impl HashTable {
         let from = self.split_from(active);
         if active == self.slots.load(Ordering::Relaxed) {
             self.slots.fetch_add(STEP_SLOTS, Ordering::Relaxed);
+        }
+        let b = &mut b.chains;
+        if b.is_empty() {
+            b.extend((0..self.first_chains()).map(|_| None));
         }
         if b.len() <= to >> self.shift {
             b.push(None);
@@ -1057,9 +1194,10 @@ impl HashTable {
             }
             let mut b = self.write(to);
             // As in `grow`.
-            if b.is_empty() || self.is_fixed() || self.active() != active {
+            if b.closed || self.is_fixed() || self.active() != active {
                 return;
             }
+            let b = &mut b.chains;
             self.active.store(from, Ordering::Relaxed);
             if self.slots.load(Ordering::Relaxed) - from >= STEP_SLOTS {
                 self.slots.fetch_sub(STEP_SLOTS, Ordering::Relaxed);
@@ -1086,8 +1224,16 @@ impl HashTable {
     pub(crate) fn chain_stats(&self) -> (f64, f64, f64, usize, usize, usize) {
         let (mut n, mut sum, mut sq, mut min, mut max, mut kept) =
             (0usize, 0usize, 0usize, usize::MAX, 0, 0);
-        for i in 0..self.stripes.len() {
-            for chain in self.read(i).iter() {
+        if self.is_unused() {
+            return (0.0, 0.0, 0.0, 0, 0, 0);
+        }
+        for i in 0..self.width() {
+            let b = self.read(i);
+            // Chains that were never needed are empty.
+            let unmade = self.first_chains() * usize::from(b.chains.is_empty() && !b.closed);
+            n += unmade;
+            min = if unmade > 0 { 0 } else { min };
+            for chain in &b.chains {
                 let mut len = 0;
                 let mut at = chain.as_ref();
                 while let Some(o) = at {

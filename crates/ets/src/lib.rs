@@ -24,6 +24,7 @@ pub mod tree;
 mod try_lock;
 
 use crate::cx::{Cx, Fail};
+use crate::process::ext::{Hashing, Set};
 use crate::process::resource_counts;
 use hash::HashTable;
 use object::Link;
@@ -143,6 +144,8 @@ pub struct Table {
     alive: AtomicBool,
     protection: AtomicU8,
     owner: AtomicU64,
+    /// The place in its owner's list. Read and written under the lock of that list.
+    owned_at: AtomicUsize,
     name: AtomicU64,
     /// Owner, heir, protection and name change under this, and the table ends under it. The table is on its owner's list
     /// (`Registry::owned`) when nobody holds this, save at the end of [`end`].
@@ -159,7 +162,7 @@ struct TableRef(Arc<Table>);
 /// Tables by some key, in shards so that those who make tables don't meet. Every process that ends looks for its own in two
 /// of them: no hash that guards against chosen keys is needed for what the runtime numbers itself.
 struct Index<K, V>([RwLock<Shard<K, V>>; SHARDS]);
-type Shard<K, V> = HashMap<K, V, crate::process::ext::Hashing>;
+type Shard<K, V> = HashMap<K, V, Hashing>;
 const SHARDS: usize = 16;
 
 impl<K: std::hash::Hash + Eq, V> Index<K, V> {
@@ -184,8 +187,8 @@ struct Registry {
     names: Index<u32, Arc<Table>>,
     /// By the owner's word.
     owned: Index<u64, Vec<Arc<Table>>>,
-    /// Tables that a process has fixed.
-    fixed: Index<u64, Vec<Arc<Table>>>,
+    /// Tables that a process has fixed, by their addresses.
+    fixed: Index<u64, Set<usize, Arc<Table>>>,
     /// Processes that may do everything, for `ets:info(T, binary)`.
     super_users: Mutex<HashSet<u64>>,
     super_count: AtomicUsize,
@@ -440,6 +443,7 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
         magic: AtomicPtr::new(std::ptr::null_mut()),
         alive: AtomicBool::new(true),
         owner: AtomicU64::new(owner.raw()),
+        owned_at: AtomicUsize::new(0),
         name: AtomicU64::new(name.raw()),
         admin: Mutex::new(heir),
         fixation: Mutex::new(Default::default()),
@@ -473,20 +477,21 @@ pub fn create(options: Options, name: Term, owner: Term, heir: Option<Heir>) -> 
 
 fn own(owner: Term, t: &Arc<Table>) {
     resource_counts::enter(owner);
-    registry()
-        .owned
-        .shard(owner.pid_data() as u64)
-        .write()
-        .entry(owner.raw())
-        .or_default()
-        .push(t.clone());
+    let mut m = registry().owned.shard(owner.pid_data() as u64).write();
+    let v = m.entry(owner.raw()).or_default();
+    t.owned_at.store(v.len(), Ordering::Relaxed);
+    v.push(t.clone());
 }
 fn disown(owner: Term, t: &Table) -> Option<Arc<Table>> {
     let mut m = registry().owned.shard(owner.pid_data() as u64).write();
     let v = m.get_mut(&owner.raw())?;
-    // From behind: a process that ends gives them up in that order.
-    let i = v.iter().rposition(|x| std::ptr::eq(&**x, t))?;
+    // Somebody else may have taken it off the list.
+    let i = t.owned_at.load(Ordering::Relaxed);
+    v.get(i).filter(|x| std::ptr::eq(&***x, t))?;
     let t = v.swap_remove(i);
+    if let Some(moved) = v.get(i) {
+        moved.owned_at.store(i, Ordering::Relaxed);
+    }
     if v.is_empty() {
         m.remove(&owner.raw());
     }

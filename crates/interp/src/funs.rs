@@ -12,6 +12,7 @@ use super::{Exit, instr};
 use crate::code;
 use crate::cx::Cx;
 use crate::process::saved;
+use crate::signal::suspend;
 use purlin_isa::ops::Op;
 use purlin_native::lazy_atoms;
 use purlin_term::layout::{FUN_WORDS, FunWords, Target};
@@ -295,8 +296,7 @@ unsafe fn no_fun_pc(cx: &mut Cx, pc: *const u64, f: Term, n: usize, drop: usize)
                 let me = cx.self_pid();
                 if code::purge::add_caller(module, me) {
                     let p = cx.process();
-                    p.ext_mut().suspended.push((me, 1));
-                    p.state.suspend();
+                    suspend::suspend(p, me);
                 }
                 // The call is made by `erts_code_purger:pending_purge_lambda/3`, once the process runs again.
                 cx.x[0] = module;

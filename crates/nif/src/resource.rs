@@ -20,7 +20,7 @@ use crate::abi::{Monitor, Pid, RT_CREATE, RT_TAKEOVER, TypeInit};
 use crate::env::{ErlNifEnv, Temporary, callback};
 use crate::library::Library;
 use purlin_kernel::later;
-use purlin_kernel::process;
+use purlin_kernel::process::{self, ext::Hashing};
 use purlin_kernel::signal::{Kind, Signal, send};
 use purlin_native::ids;
 use purlin_term::bin::RcBin;
@@ -30,7 +30,7 @@ use purlin_term::magic::{self, MagicRef};
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, NIL, Term};
 use std::alloc::Layout;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -234,7 +234,7 @@ struct Head {
     /// destructor is called, which watches nobody any more.
     dying: bool,
     /// References of the processes that it watches.
-    watches: Vec<[u32; 3]>,
+    watches: HashSet<[u32; 3], Hashing>,
 }
 
 const HEAD: usize = size_of::<Head>();
@@ -470,10 +470,7 @@ pub(crate) fn watched_down(num: [u32; 3], pid: Term) -> bool {
             if !try_keep(w.head) {
                 return true;
             }
-            let mine = &mut (*w.head).watches;
-            if let Some(i) = mine.iter().position(|m| *m == num) {
-                mine.swap_remove(i);
-            }
+            (*w.head).watches.remove(&num);
         }
         ManuallyDrop::new(Value(w.head))
     };
@@ -532,7 +529,7 @@ unsafe fn alloc(kind: *const ResourceType, size: usize) -> *mut c_void {
         encoded: AtomicBool::new(false),
         watched: AtomicBool::new(false),
         dying: false,
-        watches: Vec::new(),
+        watches: HashSet::default(),
     });
     data_of(p)
 }
@@ -657,7 +654,7 @@ exported! {
             return 1;
         }
         all.get_or_insert_default().insert(num, Watch { head, pid });
-        (*head).watches.push(num);
+        (*head).watches.insert(num);
         drop(all);
         let r = RefWords::new(num);
         let alive = process::table().is_alive(pid)
@@ -702,9 +699,6 @@ unsafe fn forget(head: *mut Head, num: [u32; 3]) -> Option<Term> {
         return None;
     }
     let w = all.remove(&num)?;
-    let mine = &mut (*head).watches;
-    if let Some(i) = mine.iter().position(|m| *m == num) {
-        mine.swap_remove(i);
-    }
+    (*head).watches.remove(&num);
     Some(w.pid)
 }

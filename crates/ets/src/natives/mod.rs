@@ -7,6 +7,7 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::hash::{Change, Matches, Which};
 use crate::object::{Object, Owned};
+use crate::process::ext::Hashing;
 use crate::signal::share;
 use crate::tree::{Key, Span};
 use crate::{
@@ -25,6 +26,7 @@ use purlin_term::release::{
 };
 use purlin_term::{Alloc, NIL, Term, am, atom, compare};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 
 pub mod info;
 pub mod select;
@@ -607,6 +609,41 @@ impl Refused {
     }
 }
 
+/// New elements of a tuple by their positions, one for each.
+#[derive(Default)]
+struct Elements {
+    list: SmallVec<[(usize, Term); 4]>,
+    /// The place of a position in the list, once that has more than [`SEARCHED`] entries.
+    places: HashMap<usize, usize, Hashing>,
+}
+
+/// The length up to which a list of new elements is searched.
+const SEARCHED: usize = 16;
+
+impl Elements {
+    fn place(&self, position: usize) -> Option<usize> {
+        match self.list.len() > SEARCHED {
+            true => self.places.get(&position).copied(),
+            false => self.list.iter().position(|e| e.0 == position),
+        }
+    }
+    fn get(&self, position: usize) -> Option<Term> {
+        self.place(position).map(|i| self.list[i].1)
+    }
+    fn set(&mut self, position: usize, t: Term) {
+        if let Some(i) = self.place(position) {
+            self.list[i].1 = t;
+            return;
+        }
+        self.list.push((position, t));
+        if self.list.len() > SEARCHED {
+            let first = self.places.len();
+            let entered = self.list.iter().enumerate().skip(first);
+            self.places.extend(entered.map(|(i, e)| (e.0, i)));
+        }
+    }
+}
+
 /// An object with some elements replaced: in place if that takes no memory.
 fn with_elements(cx: &mut Cx, o: &mut Owned, new: &[(usize, Term)]) -> Change {
     let fits = |&(p, t): &(usize, Term)| t.is_immed() && o.element(p).is_immed();
@@ -684,12 +721,11 @@ fn count_up(
             return refuse(Refused::Badarg);
         }
     }
-    let mut new: SmallVec<[(usize, Term); 4]> = SmallVec::new();
+    let mut new = Elements::default();
     let mut results = SmallVec::new();
     for &(p, incr, limit) in ops {
         let p = p as usize;
-        let known = new.iter().position(|n| n.0 == p);
-        let old = known.map_or_else(|| o.element(p), |i| new[i].1);
+        let old = new.get(p).unwrap_or_else(|| o.element(p));
         let mut v = match arith::add(cx, old, incr) {
             Ok(v) => v,
             Err(ArithError::SystemLimit) => return refuse(Refused::SystemLimit),
@@ -706,13 +742,10 @@ fn count_up(
                 v = set;
             }
         }
-        match known {
-            Some(i) => new[i].1 = v,
-            None => new.push((p, v)),
-        }
+        new.set(p, v);
         results.push(v);
     }
-    (with_elements(cx, o, &new), Ok(results))
+    (with_elements(cx, o, &new.list), Ok(results))
 }
 
 /// Position and increment, where the operation is the usual: a small to be added to one element that is not the key.
@@ -843,7 +876,7 @@ fn update_element(
         spec
     };
     let r = modify(cx, t, key, default, |cx, o| {
-        let mut new: SmallVec<[(usize, Term); 4]> = SmallVec::new();
+        let mut new = Elements::default();
         let mut it = list.list_iter();
         let mut check = |s: Term| {
             let Some(&[p, v]) = s.as_tuple() else {
@@ -859,8 +892,7 @@ fn update_element(
                     false => Refused::Badarg,
                 });
             }
-            new.retain(|n| n.0 != p as usize);
-            new.push((p as usize, v));
+            new.set(p as usize, v);
             Ok(())
         };
         for s in it.by_ref() {
@@ -871,7 +903,7 @@ fn update_element(
         if !it.tail().is_nil() {
             return (Change::Abort, Err(Refused::Badarg));
         }
-        (with_elements(cx, o, &new), Ok(()))
+        (with_elements(cx, o, &new.list), Ok(()))
     })?;
     match r {
         // A default that is no object of the table counts where it is needed.

@@ -14,12 +14,14 @@
 //! no program to know it: code is looked for in folders that don't have it for the most part, and a server of files looks at each again
 //! for each request.
 
+#[cfg(target_os = "linux")]
+use super::cached::{self, device_of};
 use crate::posix::last_errno;
 use purlin_kernel::{clock, sched};
 use std::ffi::CStr;
-use std::os::fd::OwnedFd;
 #[cfg(target_os = "linux")]
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes that are written at once at most.
@@ -129,43 +131,11 @@ impl Drop for Call<'_> {
     }
 }
 
-/// Opens what a path leads to as a name only, if the system finds that in memory; else its error. None: it doesn't have the call, or
-/// doesn't let it be made. `follow`: through a last link.
+/// Opens what a path leads to as a name only. `follow`: through a last link. See [`cached::open`].
 #[cfg(target_os = "linux")]
 fn open_name(path: &CStr, follow: bool) -> Option<Result<OwnedFd, i32>> {
     let link = if follow { 0 } else { libc::O_NOFOLLOW };
-    open_found(path, libc::O_PATH | link)
-}
-
-/// The same, with any flags that make nothing.
-#[cfg(target_os = "linux")]
-fn open_found(path: &CStr, flags: i32) -> Option<Result<OwnedFd, i32>> {
-    static UNKNOWN: AtomicBool = AtomicBool::new(false);
-    if UNKNOWN.load(Ordering::Relaxed) || purlin_kernel::os::single::on() {
-        return None;
-    }
-    let flags = flags | libc::O_CLOEXEC;
-    // SAFETY: all zeros are a value of it.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = flags as u64;
-    how.resolve = libc::RESOLVE_CACHED;
-    // SAFETY: the path is terminated, and `how` is as long as it is said to be.
-    let fd = unsafe {
-        let size = size_of::<libc::open_how>();
-        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path.as_ptr(), &how, size)
-    };
-    if let Ok(fd) = i32::try_from(fd)
-        && fd >= 0
-    {
-        // SAFETY: nobody else knows it.
-        return Some(Ok(unsafe { OwnedFd::from_raw_fd(fd) }));
-    }
-    let e = last_errno();
-    if [libc::ENOSYS, libc::EPERM, libc::EINVAL, libc::E2BIG].contains(&e) {
-        UNKNOWN.store(true, Ordering::Relaxed);
-        return None;
-    }
-    Some(Err(e))
+    cached::open(path, libc::O_PATH | link)
 }
 
 /// The error that a look at a path gives which leads to nothing, if the system knows that without waiting. `follow`: through a last link.
@@ -186,31 +156,49 @@ fn says_absent(e: &i32) -> bool {
 /// Devices of file systems of this machine that dirty threads have met, plus one; 0 is nothing.
 static LOCAL: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
-/// A dirty thread has met that device by this path.
-#[cfg(target_os = "linux")]
-pub(crate) fn met(path: &CStr, device: u64) {
-    if LOCAL
-        .iter()
-        .any(|d| d.load(Ordering::Relaxed) == device + 1)
-    {
-        return;
+/// Devices, plus one, of file systems that can't tell which pages of a file are in memory.
+static UNREADABLE: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+
+/// A read of a file on that device has failed by that error: if it says that the file system can't
+/// read so, no scheduler tries again.
+pub(crate) fn could_not_read(device: u64, errno: i32) {
+    if errno == libc::EOPNOTSUPP {
+        let set =
+            |d: &AtomicU64| d.compare_exchange(0, device + 1, Ordering::Relaxed, Ordering::Relaxed);
+        let known = |d: &AtomicU64| set(d).map_or_else(|is| is == device + 1, |_| true);
+        let _ = UNREADABLE.iter().any(known);
     }
+}
+
+/// A dirty thread has met that device by this path. `follow`: through a last link.
+#[cfg(target_os = "linux")]
+pub(crate) fn met(path: &CStr, device: u64, follow: bool) {
+    if is_known(device) || enter_if_local(path, device) {
+        cached::learn(path, follow, is_local);
+    }
+}
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn met(_: &CStr, _: u64, _: bool) {}
+
+#[cfg(target_os = "linux")]
+fn is_known(device: u64) -> bool {
+    (LOCAL.iter()).any(|d| d.load(Ordering::Relaxed) == device + 1)
+}
+/// Whether the device is local and was entered.
+#[cfg(target_os = "linux")]
+fn enter_if_local(path: &CStr, device: u64) -> bool {
     let mut st = std::mem::MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the path is terminated; `st` has room for the result, which is all written where the call succeeds.
     let kind = unsafe {
         if libc::statfs(path.as_ptr(), st.as_mut_ptr()) < 0 {
-            return;
+            return false;
         }
         st.assume_init().f_type
     };
-    if is_local_kind(kind as u64) {
-        let set =
-            |d: &AtomicU64| d.compare_exchange(0, device + 1, Ordering::Relaxed, Ordering::Relaxed);
-        let _ = LOCAL.iter().any(|d| set(d).is_ok());
-    }
+    let set =
+        |d: &AtomicU64| d.compare_exchange(0, device + 1, Ordering::Relaxed, Ordering::Relaxed);
+    is_local_kind(kind as u64) && LOCAL.iter().any(|d| set(d).is_ok())
 }
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn met(_: &CStr, _: u64) {}
 
 /// What a path leads to, by name, and what the system has in memory of it, or the error that there is nothing; None where to know it may
 /// take time.
@@ -224,33 +212,20 @@ fn find(path: &CStr, follow: bool) -> Option<Result<(OwnedFd, libc::statx), i32>
         Ok(fd) => fd,
         Err(e) => return says_absent(&e).then_some(Err(e)),
     };
-    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
-    let (raw, wanted) = (fd.as_raw_fd(), libc::STATX_BASIC_STATS);
-    let mut sx = std::mem::MaybeUninit::<libc::statx>::uninit();
-    // SAFETY: the path is terminated; `sx` has room for the result, which is all written where the call succeeds.
-    let sx = unsafe {
-        if libc::statx(raw, c"".as_ptr(), flags, wanted, sx.as_mut_ptr()) < 0 {
-            return None;
-        }
-        sx.assume_init()
-    };
+    let sx = cached::status(&fd)?;
     let device = device_of(&sx) + 1;
     let known = LOCAL.iter().find(|d| d.load(Ordering::Relaxed) == device)?;
-    if !is_local(raw) {
+    if !is_local(fd.as_raw_fd()) {
         known.store(0, Ordering::Relaxed);
         return None;
     }
     Some(Ok((fd, sx)))
 }
 
+/// Opens a regular file of 1 to `most` bytes for reading, and its size and device, or the error
+/// that there is nothing, if that takes no time and the file can be read so.
 #[cfg(target_os = "linux")]
-fn device_of(sx: &libc::statx) -> u64 {
-    libc::makedev(sx.stx_dev_major, sx.stx_dev_minor)
-}
-
-/// Opens a regular file of 1 to `most` bytes for reading, and its size, or the error that there is nothing, if that takes no time.
-#[cfg(target_os = "linux")]
-pub(crate) fn open_file(path: &CStr, most: usize) -> Option<Result<(OwnedFd, usize), i32>> {
+pub(crate) fn open_file(path: &CStr, most: usize) -> Option<Result<(OwnedFd, usize, u64), i32>> {
     let sx = match find(path, true)? {
         Ok((_, sx)) => sx,
         Err(e) => return Some(Err(e)),
@@ -260,8 +235,12 @@ pub(crate) fn open_file(path: &CStr, most: usize) -> Option<Result<(OwnedFd, usi
         (kind & libc::S_IFMT == libc::S_IFREG && (1..=most).contains(&size)).then_some(size)
     };
     fits(sx.stx_mode.into(), sx.stx_size as i64)?;
+    let device = device_of(&sx) + 1;
+    if (UNREADABLE.iter()).any(|d| d.load(Ordering::Relaxed) == device) {
+        return None;
+    }
     // By now the path may lead to something else. A pipe is not waited for.
-    let fd = open_found(path, libc::O_RDONLY | libc::O_NONBLOCK)?.ok()?;
+    let fd = cached::open(path, libc::O_RDONLY | libc::O_NONBLOCK)?.ok()?;
     let mut st = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: `st` has room for the result, which is all written where the call succeeds.
     let st = unsafe {
@@ -274,10 +253,10 @@ pub(crate) fn open_file(path: &CStr, most: usize) -> Option<Result<(OwnedFd, usi
         return None;
     }
     let size = fits(st.st_mode, st.st_size)?;
-    Some(Ok((fd, size)))
+    Some(Ok((fd, size, st.st_dev)))
 }
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn open_file(_: &CStr, _: usize) -> Option<Result<(OwnedFd, usize), i32>> {
+pub(crate) fn open_file(_: &CStr, _: usize) -> Option<Result<(OwnedFd, usize, u64), i32>> {
     None
 }
 

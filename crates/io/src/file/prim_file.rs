@@ -1039,7 +1039,7 @@ fn read_file(path: &CStr) -> Result<Filling, i32> {
     if st.st_mode & libc::S_IFMT == libc::S_IFDIR {
         return Err(libc::EISDIR);
     }
-    at_once::met(path, st.st_dev);
+    at_once::met(path, st.st_dev, true);
     // Files that the kernel makes up as they are read say 0.
     let size = usize::try_from(st.st_size).unwrap_or(0);
     let wanted = if size == 0 { usize::MAX } else { size };
@@ -1052,14 +1052,15 @@ fn read_file(path: &CStr) -> Result<Filling, i32> {
 
 /// What a file has, if the system has that in memory.
 fn file_here(path: &CStr) -> Option<Result<Filling, i32>> {
-    let (fd, size) = match at_once::open_file(path, MOST_HERE)? {
+    let (fd, size, device) = match at_once::open_file(path, MOST_HERE)? {
         Ok(found) => found,
         Err(e) => return Some(Err(e)),
     };
     let mut b = Filling::new(size).ok()?;
     // SAFETY: `fill` gives a place of n bytes.
     let read = |p, n, _| unsafe { at_once::read_now(fd.as_raw_fd(), p, n, None) };
-    b.fill(size, read).ok()?;
+    let read = b.fill(size, read);
+    read.map_err(|e| at_once::could_not_read(device, e)).ok()?;
     Some(Ok(b))
 }
 

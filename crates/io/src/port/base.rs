@@ -6,12 +6,15 @@ use super::traced::Traced;
 use super::{Driver, Port, outbox};
 use crate::events::flag;
 use crate::poll;
+use crate::process::ext::{Hashing, Peer, RefKey, Set};
 use crate::timer::{self, TimerId};
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, REFC_BIN_WORDS, heap_bin_limit};
 use purlin_term::{Alloc, NIL, Term, am, atom};
+use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::os::fd::RawFd;
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
@@ -66,17 +69,25 @@ pub struct Base {
     pub(super) transits: u32,
     /// The connection to another node that goes over it.
     pub channel: Option<std::sync::Arc<dyn super::channel::Channel>>,
-    /// The references that answers to senders are to carry, as external terms: the last that a sender gave is for its last command.
-    references: RefCell<Vec<(Term, Box<[u8]>)>>,
+    references: RefCell<References>,
     /// The processes that wait for the port to be no longer busy.
-    waiting: Vec<Term>,
-    links: Vec<Term>,
-    watchers: Vec<Watcher>,
+    waiting: Set<Peer, ()>,
+    links: Set<Peer, ()>,
+    watchers: Set<RefKey, Watcher>,
     me: Weak<Port>,
     pub(super) traced: Traced,
 }
 
-/// From so many on, references of senders that have ended are forgotten.
+/// The references that answers to senders carry, as external terms, by sender. The last one that a
+/// sender gave belongs to its last command.
+#[derive(Default)]
+struct References {
+    by_sender: HashMap<u64, SmallVec<[Box<[u8]>; 1]>, Hashing>,
+    /// The number of senders at which those that have ended are forgotten.
+    limit: usize,
+}
+
+/// The least value of [`References::limit`].
 const MANY_REFERENCES: usize = 16;
 
 /// Words of a tuple of two.
@@ -109,26 +120,32 @@ impl Base {
             transits: 0,
             channel: None,
             references: RefCell::default(),
-            waiting: Vec::new(),
-            links: Vec::new(),
-            watchers: Vec::new(),
+            waiting: Set::default(),
+            links: Set::default(),
+            watchers: Set::default(),
             me,
             traced: Traced::as_new(),
         }
     }
     /// Notes what the answer to a command of `from` is to carry.
     pub(super) fn refer(&self, from: Term, reference: Box<[u8]>) {
-        let mut all = self.references.borrow_mut();
-        if all.len() >= MANY_REFERENCES {
-            all.retain(|r| self.is_alive(r.0));
+        let all = &mut *self.references.borrow_mut();
+        if all.by_sender.len() >= all.limit.max(MANY_REFERENCES) {
+            // SAFETY: a key is the word of a local pid.
+            (all.by_sender).retain(|&raw, _| self.is_alive(unsafe { Term::from_raw(raw) }));
+            all.limit = 2 * all.by_sender.len();
         }
-        all.push((from, reference));
+        all.by_sender.entry(from.raw()).or_default().push(reference);
     }
     /// Takes what the answer to `to` is to carry, if that was noted.
     pub fn reference_for(&self, to: Term) -> Option<Box<[u8]>> {
         let mut all = self.references.borrow_mut();
-        let at = all.iter().rposition(|r| r.0 == to)?;
-        Some(all.remove(at).1)
+        let of_sender = all.by_sender.get_mut(&to.raw())?;
+        let reference = of_sender.pop();
+        if of_sender.is_empty() {
+            all.by_sender.remove(&to.raw());
+        }
+        reference
     }
     /// Registers a descriptor with the poll thread: the driver's `ready` is called for it.
     pub fn register(&self, fd: RawFd) -> std::io::Result<poll::Id> {
@@ -327,8 +344,9 @@ impl Base {
     pub(super) fn wake_waiting(&mut self) {
         match (&self.transit, &self.backlog) {
             (Some(t), _) => {
-                if let Some(i) = self.waiting.iter().position(|&w| w == t.sender) {
-                    outbox::wake(self.waiting.swap_remove(i));
+                let sender = t.sender;
+                if self.waiting.remove(&Peer::of(sender)).is_some() {
+                    outbox::wake(sender);
                 }
             }
             (None, Some(_)) => {}
@@ -337,60 +355,57 @@ impl Base {
     }
     /// Has all who wait try again.
     pub(super) fn wake_all(&mut self) {
-        for pid in std::mem::take(&mut self.waiting) {
-            outbox::wake(pid);
+        for (pid, ()) in self.waiting.drain() {
+            outbox::wake(pid.term());
         }
     }
     /// Has `pid` woken when the port is no longer busy.
     pub(super) fn wait(&mut self, pid: Term) {
-        if !self.waiting.contains(&pid) {
-            self.waiting.push(pid);
-        }
+        self.waiting.insert(Peer::of(pid), ());
     }
 
     /// False: they are linked already.
     pub(super) fn add_link(&mut self, pid: Term) -> bool {
-        let new = !self.links.contains(&pid);
+        let new = !self.links.contains(&Peer::of(pid));
         if new {
-            self.links.push(pid);
+            self.links.insert(Peer::of(pid), ());
         }
         new
     }
     /// False: there was none.
     pub(super) fn remove_link(&mut self, pid: Term) -> bool {
-        match self.links.iter().position(|&l| l == pid) {
-            Some(i) => {
-                self.links.remove(i);
-                true
-            }
-            None => false,
-        }
+        self.links.remove(&Peer::of(pid)).is_some()
     }
-    pub(super) fn links(&self) -> &[Term] {
-        &self.links
+    pub(super) fn links(&self) -> impl Iterator<Item = Term> {
+        self.links.iter().map(|l| l.0.term())
     }
     pub(super) fn add_watcher(&mut self, by: Term, reference: Term, name: Term) {
-        self.watchers.push(Watcher {
+        let Some(key) = RefKey::of(reference) else {
+            debug_assert!(false, "a monitor has a reference of this runtime");
+            return;
+        };
+        let watcher = Watcher {
             by,
             reference: OwnedTerm::copy_of(reference),
             name,
-        });
+        };
+        self.watchers.insert(key, watcher);
     }
     pub(super) fn remove_watcher(&mut self, reference: Term) {
-        let nums = |t: Term| t.as_ref_view().and_then(|v| v.local_nums());
-        let key = nums(reference);
-        self.watchers.retain(|w| nums(w.reference.term()) != key);
+        if let Some(key) = RefKey::of(reference) {
+            self.watchers.remove(&key);
+        }
     }
     /// The processes that watch it, and by which references.
     pub(super) fn watchers(&self) -> impl Iterator<Item = (Term, Term)> {
-        self.watchers.iter().map(|w| (w.by, w.reference.term()))
+        self.watchers.iter().map(|w| (w.1.by, w.1.reference.term()))
     }
     /// Tells all that are linked to the port or watch it that it has ended.
     pub(super) fn break_links(&mut self, reason: Term) {
-        for pid in std::mem::take(&mut self.links) {
-            outbox::link_exit(self.id, pid, reason);
+        for (pid, ()) in self.links.drain() {
+            outbox::link_exit(self.id, pid.term(), reason);
         }
-        for w in std::mem::take(&mut self.watchers) {
+        for (_, w) in self.watchers.drain() {
             let mut place = purlin_term::frag::Fragment::new();
             let object = if w.name.is_nil() {
                 self.id

@@ -945,7 +945,7 @@ pub fn info(port: &Port) -> Option<Info> {
     // One that is closing has something to show still.
     port.with_any(Work::Info, |d, b| Info {
         registered: b.registered,
-        links: b.links().to_vec(),
+        links: b.links().collect(),
         monitored_by: b.watchers().map(|w| w.0).collect(),
         watched: b
             .watchers()

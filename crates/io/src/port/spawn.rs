@@ -158,12 +158,16 @@ fn look_at_times() {
 /// The environment of the runtime, with the changes that the port's options ask for.
 fn environment(o: &Options) -> Vec<CString> {
     let mut env = crate::osenv::all();
-    for (k, v) in &o.env {
-        env.retain(|e| e.0 != *k);
-        if let Some(v) = v {
-            env.push((k.clone(), v.clone()));
-        }
-    }
+    // The last change of a name counts, and stands where that change does.
+    let last: HashMap<&[u8], usize> = (o.env.iter().enumerate())
+        .map(|(i, change)| (&change.0[..], i))
+        .collect();
+    env.retain(|e| !last.contains_key(&e.0[..]));
+    let changes = o.env.iter().enumerate();
+    env.extend(changes.filter_map(|(i, (k, v))| {
+        let v = v.as_ref().filter(|_| last.get(&k[..]) == Some(&i))?;
+        Some((k.clone(), v.clone()))
+    }));
     env.into_iter()
         .filter_map(|(mut k, v)| {
             k.push(b'=');

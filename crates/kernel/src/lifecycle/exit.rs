@@ -218,9 +218,9 @@ fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
         }
     }
     if let Some(r) = e.rare() {
-        for (pid, n, _) in std::mem::take(&mut r.suspending) {
+        for (pid, (n, _)) in r.suspending.drain() {
             for _ in 0..n {
-                crate::signal::suspend::resume(me, pid);
+                crate::signal::suspend::resume(me, pid.term());
             }
         }
     }

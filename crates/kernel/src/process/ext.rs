@@ -60,6 +60,11 @@ enum Repr<K, V> {
 #[repr(C, packed(4))]
 struct Far<T>(*mut T);
 
+// SAFETY: it owns its value, as a box does.
+unsafe impl<T: Send> Send for Far<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Far<T> {}
+
 impl<T> Far<T> {
     #[inline]
     fn new(t: T) -> Far<T> {
@@ -543,9 +548,9 @@ pub struct Rare {
     /// State of a native that waits.
     pub bif_state: Option<Box<dyn Any + Send>>,
     /// How many times it is suspended, by whom.
-    pub suspended: Vec<(Term, u32)>,
+    pub suspended: Set<Peer, u32>,
     /// The processes that it has suspended, how many times, and whether they have heard of it.
-    pub suspending: Vec<(Term, u32, Arc<AtomicBool>)>,
+    pub suspending: Set<Peer, (u32, Arc<AtomicBool>)>,
     /// Priority as set: what the state word has.
     pub priority: Priority,
     /// The tracer without a session.
@@ -618,8 +623,8 @@ impl Rare {
             gone: None,
             behind_end: Vec::new(),
             bif_state: None,
-            suspended: Vec::new(),
-            suspending: Vec::new(),
+            suspended: Set(Repr::None),
+            suspending: Set(Repr::None),
             priority: Priority::Normal,
             tracer: crate::tracer::Tracer::Nobody,
             trace_flags: 0,

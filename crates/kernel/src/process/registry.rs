@@ -7,7 +7,7 @@
 use crate::sync::RwLock;
 use purlin_native::hashing::Hashing;
 use purlin_term::Term;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[derive(Default)]
@@ -48,13 +48,13 @@ impl Maps {
 
 struct Names {
     maps: Option<Maps>,
-    /// Names and those who were given them and have not noted that yet.
-    given: Vec<(Term, Term)>,
+    /// Who was given which name and has not noted that yet, and how many times: the words of both.
+    given: BTreeMap<(u64, u64), usize>,
 }
 
 static NAMES: RwLock<Names> = RwLock::new(Names {
     maps: None,
-    given: Vec::new(),
+    given: BTreeMap::new(),
 });
 
 /// How many names are given, or about to be. It is raised before a process is asked whether it lives, and read behind the mark that it
@@ -86,7 +86,9 @@ pub fn give(name: Term, who: Term, alive: impl FnOnce() -> bool) -> Result<(), R
         false => Err(Refused::Ended),
     };
     match entered {
-        Ok(()) => n.given.push((name, who)),
+        Ok(()) => {
+            *n.given.entry((who.raw(), name.raw())).or_insert(0) += 1;
+        }
         Err(_) => {
             GIVEN.fetch_sub(1, Ordering::SeqCst);
         }
@@ -97,8 +99,12 @@ pub fn give(name: Term, who: Term, alive: impl FnOnce() -> bool) -> Result<(), R
 /// A process that was given a name notes it, or has ended. Whether the name is its own still.
 pub fn noted(name: Term, who: Term, ended: bool) -> bool {
     let mut n = NAMES.write();
-    if let Some(at) = n.given.iter().position(|g| *g == (name, who)) {
-        n.given.swap_remove(at);
+    let key = (who.raw(), name.raw());
+    if let Some(times) = n.given.get_mut(&key) {
+        *times -= 1;
+        if *times == 0 {
+            n.given.remove(&key);
+        }
         GIVEN.fetch_sub(1, Ordering::SeqCst);
     }
     let Some(m) = n.maps.as_mut() else {
@@ -123,8 +129,10 @@ fn ends_given(who: Term) {
     let mut n = NAMES.write();
     let Names { maps, given } = &mut *n;
     if let Some(m) = maps {
-        for &(name, _) in given.iter().filter(|g| g.1 == who) {
-            m.take(name, who);
+        let of_it = (who.raw(), 0)..=(who.raw(), u64::MAX);
+        for (&(_, name), _) in given.range(of_it) {
+            // SAFETY: the word of an atom.
+            m.take(unsafe { Term::from_raw(name) }, who);
         }
     }
 }

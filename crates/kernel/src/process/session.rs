@@ -8,6 +8,7 @@
 use crate::sync::{Mutex, RwLock};
 use crate::tracer::Tracer;
 use purlin_term::Term;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -40,21 +41,21 @@ pub enum Made {
     Port,
 }
 
-/// Sessions that are not over, in the order in which they began.
-static ALL: RwLock<Vec<Arc<Session>>> = RwLock::new(Vec::new());
+/// Sessions that are not over, by their numbers, which are in the order in which they began.
+static ALL: RwLock<BTreeMap<u32, Arc<Session>>> = RwLock::new(BTreeMap::new());
 static NEXT: AtomicU32 = AtomicU32::new(0);
 /// How many sessions want new processes, and new ports, traced. Written under the lock of `ALL`.
 static NEW: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
 
 /// The sessions that there are, in the order in which they began.
 pub fn all() -> Vec<Arc<Session>> {
-    ALL.read().clone()
+    ALL.read().values().cloned().collect()
 }
 
 /// The session of that name and number.
 pub fn find(name: Term, number: u32) -> Option<Arc<Session>> {
     let all = ALL.read();
-    let found = all.iter().find(|s| s.number == number && s.name == name);
+    let found = all.get(&number).filter(|s| s.name == name);
     found.cloned()
 }
 
@@ -75,13 +76,13 @@ impl Session {
             over: AtomicBool::new(false),
             new: Default::default(),
         });
-        all.push(session.clone());
+        all.insert(session.number, session.clone());
         session
     }
     /// The session is over. False: it was before.
     pub fn end(&self) -> bool {
         let mut all = ALL.write();
-        all.retain(|s| s.number != self.number);
+        all.remove(&self.number);
         for (kind, n) in NEW.iter().enumerate() {
             if std::mem::take(&mut *self.new[kind].lock()).0 != 0 {
                 n.fetch_sub(1, Ordering::Relaxed);

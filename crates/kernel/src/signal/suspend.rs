@@ -1,9 +1,22 @@
-//! Suspended processes are let go on.
+//! Processes are suspended, and let go on.
 
 use super::send::run_in;
 use crate::cx::Cx;
+use crate::process::Process;
+use crate::process::ext::Peer;
 use crate::process::state::Priority;
 use purlin_term::Term;
+
+/// Suspends the process once more for `by`. To be called by the process.
+pub fn suspend(p: &mut Process, by: Term) {
+    let by = Peer::of(by);
+    let all = &mut p.ext_mut().suspended;
+    match all.get_mut(&by) {
+        Some(n) => *n += 1,
+        None => all.insert(by, 1),
+    }
+    p.state.suspend();
+}
 
 /// Undoes one suspension of `pid` by `by`.
 pub fn resume(by: Term, pid: Term) {
@@ -27,10 +40,11 @@ pub fn resume(by: Term, pid: Term) {
 fn undo(by: Term, cx: &mut Cx) {
     let p = cx.process();
     let Some(e) = p.ext() else { return };
-    if let Some(i) = e.suspended.iter().position(|s| s.0 == by) {
-        e.suspended[i].1 -= 1;
-        if e.suspended[i].1 == 0 {
-            e.suspended.remove(i);
+    let by = Peer::of(by);
+    if let Some(n) = e.suspended.get_mut(&by) {
+        *n -= 1;
+        if *n == 0 {
+            e.suspended.remove(&by);
         }
     }
     let none = e.suspended.is_empty();

@@ -15,6 +15,7 @@ use crate::abi::Monitor;
 use purlin_io::gather::Gather;
 use purlin_io::port::driver::Reply;
 use purlin_io::port::{Base, Driver, Port, settings};
+use purlin_kernel::process::ext::Hashing;
 use purlin_kernel::signal::{Kind, Signal, send};
 use purlin_kernel::timer::TimerId;
 use purlin_kernel::{events, later, poll, process, timer};
@@ -26,7 +27,7 @@ use purlin_term::layout::RefWords;
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{NIL, Term, etf};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -62,15 +63,47 @@ pub struct State {
     /// The timer, and how many there were before it.
     timer: Option<TimerId>,
     timers: u32,
-    selected: Vec<Selected>,
-    monitors: Vec<[u32; 3]>,
+    selected: Selections,
+    monitors: HashSet<[u32; 3], Hashing>,
     /// The lock that `driver_pdl_create` has made.
     pub lock: Option<Shared>,
 }
 
+/// The descriptors that the driver has selected.
+#[derive(Default)]
+struct Selections {
+    by_fd: HashMap<c_int, Selected>,
+    fd_of: HashMap<poll::Id, c_int, Hashing>,
+}
+
+impl Selections {
+    fn get_mut(&mut self, fd: c_int) -> Option<&mut Selected> {
+        self.by_fd.get_mut(&fd)
+    }
+    fn insert(&mut self, fd: c_int, id: poll::Id) {
+        let new = Selected {
+            id,
+            read: false,
+            write: false,
+            used: false,
+        };
+        self.by_fd.insert(fd, new);
+        self.fd_of.insert(id, fd);
+    }
+    fn remove(&mut self, fd: c_int) -> Option<Selected> {
+        let e = self.by_fd.remove(&fd)?;
+        self.fd_of.remove(&e.id);
+        Some(e)
+    }
+    /// The descriptor that was registered so.
+    fn registered(&self, id: poll::Id) -> Option<(c_int, &Selected)> {
+        let fd = *self.fd_of.get(&id)?;
+        Some((fd, self.by_fd.get(&fd)?))
+    }
+}
+
 /// A descriptor that the driver has selected.
 struct Selected {
-    fd: c_int,
     id: poll::Id,
     read: bool,
     write: bool,
@@ -197,8 +230,8 @@ impl CPort {
                 msgq_limits: limits,
                 timer: None,
                 timers: 0,
-                selected: Vec::new(),
-                monitors: Vec::new(),
+                selected: Selections::default(),
+                monitors: HashSet::default(),
                 lock: None,
             }),
         })
@@ -240,9 +273,9 @@ impl CPort {
         let (timer, lock) = (s.timer.take(), s.lock.take());
         drop(s);
         drop(queue);
-        for d in selected {
+        for (fd, d) in selected.by_fd {
             poll::forget(d.id);
-            disown(d.fd, n);
+            disown(fd, n);
         }
         timer.into_iter().for_each(|t| {
             timer::cancel(t);
@@ -375,46 +408,35 @@ impl CPort {
             take_away(fd, self.number());
         }
         let mut s = self.state();
-        let at = s.selected.iter().position(|e| e.fd == fd);
         if on {
-            let at = match at {
-                Some(at) => at,
-                None => {
-                    let Some(port) = self.port.get().and_then(Weak::upgrade) else {
-                        return false;
-                    };
-                    let Ok(id) = poll::register(fd, port) else {
-                        drop(s);
-                        disown(fd, self.number());
-                        return false;
-                    };
-                    s.selected.push(Selected {
-                        fd,
-                        id,
-                        read: false,
-                        write: false,
-                        used: false,
-                    });
-                    s.selected.len() - 1
-                }
-            };
-            let e = &mut s.selected[at];
-            e.read |= read;
-            e.write |= write;
-            e.used |= uses;
-            poll::want(e.id, e.read, e.write);
+            if s.selected.get_mut(fd).is_none() {
+                let Some(port) = self.port.get().and_then(Weak::upgrade) else {
+                    return false;
+                };
+                let Ok(id) = poll::register(fd, port) else {
+                    drop(s);
+                    disown(fd, self.number());
+                    return false;
+                };
+                s.selected.insert(fd, id);
+            }
+            if let Some(e) = s.selected.get_mut(fd) {
+                e.read |= read;
+                e.write |= write;
+                e.used |= uses;
+                poll::want(e.id, e.read, e.write);
+            }
             return true;
         }
-        if let Some(at) = at {
-            let e = &mut s.selected[at];
+        if let Some(e) = s.selected.get_mut(fd) {
             e.read &= !(read || whole);
             e.write &= !(write || whole);
             e.used &= !uses || e.read || e.write;
             match e.read || e.write || e.used {
                 true => poll::want(e.id, e.read, e.write),
                 false => {
-                    let e = s.selected.swap_remove(at);
                     poll::forget(e.id);
+                    s.selected.remove(fd);
                     disown(fd, self.number());
                 }
             }
@@ -434,10 +456,7 @@ impl CPort {
     }
     /// Another port has taken a descriptor.
     fn lose(&self, fd: c_int) {
-        let mut s = self.state();
-        let at = s.selected.iter().position(|e| e.fd == fd);
-        let lost = at.map(|at| s.selected.swap_remove(at));
-        drop(s);
+        let lost = self.state().selected.remove(fd);
         if let Some(e) = lost {
             poll::forget(e.id);
         }
@@ -449,7 +468,7 @@ impl CPort {
             return None;
         }
         let num = ids::ref_numbers();
-        self.state().monitors.push(num);
+        self.state().monitors.insert(num);
         let mut all = WATCHES.lock();
         all.get_or_insert_default()
             .insert(num, (self.number(), pid));
@@ -468,12 +487,8 @@ impl CPort {
     }
     /// Ends the monitor with that reference. The result is the process that was watched.
     fn forget(&self, num: [u32; 3]) -> Option<Term> {
-        let mine = {
-            let mut s = self.state();
-            let at = s.monitors.iter().position(|m| *m == num)?;
-            s.monitors.swap_remove(at)
-        };
-        unwatch(mine)
+        let was = self.state().monitors.remove(&num);
+        was.then(|| unwatch(num)).flatten()
     }
     /// False: it watches nobody by that reference.
     pub fn demonitor(&self, num: [u32; 3]) -> bool {
@@ -598,8 +613,8 @@ impl CDriver {
     /// Whether it waits for that of a descriptor still, and which.
     fn waiting(&self, id: poll::Id) -> Option<(c_int, bool, bool)> {
         let s = self.0.state();
-        let e = s.selected.iter().find(|e| e.id == id)?;
-        Some((e.fd, e.read, e.write))
+        let (fd, e) = s.selected.registered(id)?;
+        Some((fd, e.read, e.write))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::collect::compact;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::lifecycle::spawn::{self, Reply, SpawnError};
-use crate::process::ext::{AliasMode, MaxHeap, RefKey, Settings};
+use crate::process::ext::{AliasMode, MaxHeap, Peer, RefKey, Settings};
 use crate::process::saved;
 use crate::process::state::Priority;
 use crate::process::{self, OFF_HEAP_QUEUE, Process, SENSITIVE, TRAP_EXIT, registry, table};
@@ -22,7 +22,7 @@ use purlin_term::release::{
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, unused};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 lazy_atoms! {
     a_include_shared_binaries = "include_shared_binaries";
@@ -1195,8 +1195,8 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         return Ok(am::TRUE);
     }
     let mine = &mut cx.process().ext_mut().suspending;
-    match mine.iter_mut().find(|s| s.0 == pid) {
-        Some(s) if unless && (asynchronous || s.2.load(Ordering::Acquire)) => {
+    let stopped = match mine.get_mut(&Peer::of(pid)) {
+        Some((_, stopped)) if unless && (asynchronous || stopped.load(Ordering::Acquire)) => {
             return Ok(am::FALSE);
         }
         // It has not heard of it yet, and is waited for.
@@ -1212,10 +1212,16 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             send::run_in(pid, Box::new(task));
             return Ok(r);
         }
-        Some(s) => s.1 += 1,
-        None => mine.push((pid, 1, Arc::default())),
-    }
-    let stopped = mine.iter().find(|s| s.0 == pid).map(|s| s.2.clone());
+        Some((n, stopped)) => {
+            *n += 1;
+            stopped.clone()
+        }
+        None => {
+            let stopped = Arc::new(AtomicBool::new(false));
+            mine.insert(Peer::of(pid), (1, stopped.clone()));
+            stopped
+        }
+    };
     let r = if asynchronous {
         None
     } else {
@@ -1227,9 +1233,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         None => (None, None),
     };
     let answer = move |there: bool| {
-        if let Some(s) = stopped {
-            s.store(true, Ordering::Release);
-        }
+        stopped.store(true, Ordering::Release);
         if let Some(r) = &r_own {
             send::send_with(me, |b| {
                 let r = copy::copy(r.term(), b);
@@ -1245,13 +1249,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         }
     };
     let stop = move |c: &mut Cx| {
-        let p = c.process();
-        let v = &mut p.ext_mut().suspended;
-        match v.iter_mut().find(|s| s.0 == me) {
-            Some(s) => s.1 += 1,
-            None => v.push((me, 1)),
-        }
-        p.state.suspend();
+        suspend::suspend(c.process(), me);
         // What runs on until the end of its slice is made to stop soon.
         c.reds = 0;
         crate::port::sender_stops(c);
@@ -1292,16 +1290,15 @@ fn resume_process_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let mine = &mut cx.process().ext_mut().suspending;
+    let peer = Peer::of(pid);
     if table().find(pid).is_none() {
         // It has ended, and is suspended no more.
-        mine.retain(|s| s.0 != pid);
+        mine.remove(&peer);
     }
-    let Some(i) = mine.iter().position(|s| s.0 == pid) else {
-        return Err(Fail::Badarg);
-    };
-    mine[i].1 -= 1;
-    if mine[i].1 == 0 {
-        mine.remove(i);
+    let (n, _) = mine.get_mut(&peer).ok_or(Fail::Badarg)?;
+    *n -= 1;
+    if *n == 0 {
+        mine.remove(&peer);
     }
     suspend::resume(me, pid);
     Ok(am::TRUE)

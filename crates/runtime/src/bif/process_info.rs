@@ -420,16 +420,16 @@ items! {
         };
     "garbage_collection_info" [] "Sizes of the parts of its heap." => |cx, to| crate::process::heap_info::gc_info(to, &cx.heap, None);
     "suspending" [default works] "Those it suspends." => |cx, to| {
-            let all = cx.process().ext().map_or(&[][..], |e| &e.suspending);
+            let all = cx.process().ext().into_iter().flat_map(|e| e.suspending.iter());
             let v: Vec<Term> = all
-                .iter()
+                .map(|(peer, of_it)| (peer.term(), of_it))
                 .filter(|s| process::table().find(s.0).is_some())
-                .map(|(p, n, stopped)| {
+                .map(|(p, (n, stopped))| {
                     // How often it is suspended, or is to be as soon as it has heard of it.
                     let (n, none) = (int(*n as usize), Term::small(0));
                     match stopped.load(Ordering::Acquire) {
-                        true => to.tuple(&[*p, n, none]),
-                        false => to.tuple(&[*p, none, n]),
+                        true => to.tuple(&[p, n, none]),
+                        false => to.tuple(&[p, none, n]),
                     }
                 })
                 .collect();

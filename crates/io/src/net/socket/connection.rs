@@ -210,7 +210,7 @@ pub(crate) fn accept_2(cx: &mut Cx, [me, r]: [Term; 2]) -> BifResult {
                 return Err(raise_invalid(cx, state_atom()));
             }
             s.involve(sock, caller);
-            s.acceptors.waiting.push_back(Request::new(caller, me, r));
+            s.acceptors.enqueue(Request::new(caller, me, r));
             return Ok(select());
         }
         _ => {}

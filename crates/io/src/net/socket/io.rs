@@ -72,7 +72,7 @@ pub(crate) fn check_writer(
                 return Err(Err(raise_invalid(cx, state_atom())));
             }
             s.involve(sock, caller);
-            s.writers.waiting.push_back(Request::new(caller, me, r));
+            s.writers.enqueue(Request::new(caller, me, r));
             Err(Ok(select()))
         }
         _ => Ok(()),
@@ -254,7 +254,7 @@ pub(crate) fn check_reader(
                 return Ok(());
             }
             s.involve(sock, caller);
-            s.readers.waiting.push_back(Request::new(caller, me, r));
+            s.readers.enqueue(Request::new(caller, me, r));
             Err(Ok(select()))
         }
         _ => Ok(()),

@@ -7,12 +7,13 @@
 //! when that will not come.
 //!
 //! # Parts
-//! [`base`] has atoms, answers and codes; [`state`] is what a socket is and who waits for it; [`connection`] opens, connects and
-//! closes; [`io`] sends and receives bytes, [`message`] messages with what the kernel says about them, [`batch`] several at once,
-//! [`sendfile`] files; [`sctp`] is about associations, which have several addresses; [`options`] has the table of
-//! options, [`values`] their values; [`addr`] stands between addresses as maps and as the kernel has them; [`ioctl`]
-//! asks about interfaces; [`info`] tells what there is. This file has the table of natives. The operating system is called by
-//! [`crate::os`].
+//! [`base`] has atoms, answers and codes; [`state`] is what a socket is and who waits for
+//! it, in queues as [`turns`] has them; [`connection`] opens, connects and closes; [`io`] sends and
+//! receives bytes, [`message`] messages with what the kernel says about them, [`batch`] several at
+//! once, [`sendfile`] files; [`sctp`] is about associations, which have several addresses;
+//! [`options`] has the table of options, [`values`] their values; [`addr`] stands between addresses
+//! as maps and as the kernel has them; [`ioctl`] asks about interfaces; [`info`] tells what there
+//! is. This file has the table of natives. The operating system is called by [`crate::os`].
 
 pub mod addr;
 mod base;
@@ -26,6 +27,7 @@ mod options;
 mod sctp;
 mod sendfile;
 mod state;
+mod turns;
 mod values;
 
 use crate::bifs;

@@ -15,18 +15,20 @@
 //! socket may be among them. The lock of [`involved`] is taken under it, never the other way round.
 
 use super::base::*;
+use super::turns::Turns;
 use crate::cx::{Cx, Fail};
 use crate::native_state;
 use crate::os::sock as sys;
 use crate::poll::{self, Ready};
 use crate::posix::errno_atom;
 use crate::process;
+use crate::process::ext::Hashing;
 use crate::signal;
 use purlin_term::compare::eq_exact;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am, atom, map};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -214,20 +216,24 @@ pub(crate) struct Select {
 #[derive(Default)]
 pub(crate) struct Queue {
     pub current: Option<Request>,
-    pub waiting: VecDeque<Request>,
+    pub waiting: Turns<Request>,
 }
 
 impl Queue {
     pub(crate) fn is_waiting(&self, pid: Term) -> bool {
-        self.waiting.iter().any(|q| q.pid == pid)
+        self.waiting.get(pid).is_some()
+    }
+    /// Has the caller wait.
+    pub(crate) fn enqueue(&mut self, q: Request) {
+        self.waiting.push_back(q.pid, q);
     }
     /// Takes a request out of those that wait.
     fn unqueue(&mut self, pid: Term, r: Option<Term>) -> Option<Request> {
-        let i = self
-            .waiting
-            .iter()
-            .position(|q| q.pid == pid && r.is_none_or(|r| q.is_for(r)))?;
-        self.waiting.remove(i)
+        let q = self.waiting.get(pid)?;
+        if r.is_some_and(|r| !q.is_for(r)) {
+            return None;
+        }
+        self.waiting.remove(pid)
     }
     pub fn len(&self) -> usize {
         match self.current {
@@ -317,7 +323,7 @@ pub struct State {
     /// The socket's own reference, while the registry knows it.
     pub own: Option<OwnedTerm>,
     /// Processes whose end matters here.
-    involved: Vec<u64>,
+    involved: HashSet<u64, Hashing>,
     discarded: Vec<OwnedTerm>,
 }
 
@@ -392,7 +398,7 @@ impl Sock {
                 keeps_selected: false,
                 meta: OwnedTerm::copy_of(am::UNDEFINED),
                 own: None,
-                involved: Vec::new(),
+                involved: HashSet::default(),
                 discarded: Vec::new(),
             }),
         })
@@ -688,8 +694,7 @@ impl State {
 
     /// The end of a process matters from now on. True unless it has ended, or is about to.
     pub(crate) fn involve(&mut self, sock: &Arc<Sock>, pid: Term) -> bool {
-        if !self.involved.contains(&pid.raw()) {
-            self.involved.push(pid.raw());
+        if self.involved.insert(pid.raw()) {
             INVOLVEMENTS.fetch_add(1, Ordering::SeqCst);
             involved()
                 .entry(pid.raw())
@@ -756,7 +761,7 @@ fn involved() -> MutexGuard<'static, Involved> {
 }
 
 /// A socket has been closed: nobody's end matters to it.
-fn forget(pids: Vec<u64>, sock: usize) {
+fn forget(pids: HashSet<u64, Hashing>, sock: usize) {
     let mut all = involved();
     for p in pids {
         let Some(socks) = all.get_mut(&p) else {
@@ -781,7 +786,7 @@ pub fn owner_exit(pid: Term) {
     };
     INVOLVEMENTS.fetch_sub(socks.len(), Ordering::SeqCst);
     for sock in socks.into_values().filter_map(|s| s.upgrade()) {
-        sock.lock().involved.retain(|&p| p != pid.raw());
+        sock.lock().involved.remove(&pid.raw());
         close_for(&sock, pid);
     }
 }
