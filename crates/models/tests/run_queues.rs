@@ -481,8 +481,8 @@ fn a_pool_wakes_one_that_takes() {
     });
 }
 
-/// A process is put into a pool, a control signal comes, and a thread of the pool takes it, or none does: the signal is handled before
-/// anything else, once, and the process is taken once.
+/// A process is put into a pool, a control signal comes, and a thread of the pool takes it, or none
+/// does: the signal is handled before anything else, once, and the process is taken once.
 #[test]
 fn a_signal_calls_from_a_pool() {
     for threads in [0, 1] {

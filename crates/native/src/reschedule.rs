@@ -4,9 +4,10 @@
 //! answer is a trap, the same native is called again with the same arguments by `purlin:long/1`, on a thread where it
 //! may take its time, and where nothing collects the heap meanwhile. An error that it raises there shows its own name.
 //!
-//! A native that sees no process ([`Bif::blind`]) leaves it open to others there ([`open`]): it is looked at, and ends when it is told
-//! to, while the native computes. One that is long about it asks now and then whether it is to go on: by [`go_on`], or what it calls asks
-//! [`ending`] itself. What it makes when it has broken off is dropped.
+//! A native that sees no process ([`Bif::blind`]) leaves it open to others there ([`open`]): it is
+//! looked at, and ends when it is told to, while the native computes. One that is long about it
+//! asks now and then whether it is to go on: by [`go_on`], or what it calls asks [`ending`] itself.
+//! What it makes when it has broken off is dropped.
 
 use crate::bif::{self, Bif};
 use crate::cx::{BifResult, Context, Env, Fail};

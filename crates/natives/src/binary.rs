@@ -116,7 +116,8 @@ impl<'a> Few<'a> {
     }
 }
 
-/// Bytes in which a word may begin that are searched between two looks whether anybody waits for it.
+/// Bytes in which a word may begin that are searched between two looks whether anybody waits for
+/// it.
 const PART: usize = 8 << 20;
 
 /// Bytes to be searched below which nothing is prepared.
@@ -171,7 +172,8 @@ impl<'a> Pattern<'a> {
             }
         }
     }
-    /// As [`Pattern::find`], in one part of `hay` after the other, so that a long search notices that nobody waits for it any more.
+    /// As [`Pattern::find`], in one part of `hay` after the other, so that a long search notices
+    /// that nobody waits for it any more.
     fn find_in_parts(
         &self,
         hay: &[u8],

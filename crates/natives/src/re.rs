@@ -368,8 +368,8 @@ impl Code {
             source: src.clone(),
         })
     }
-    /// The form of it for a match that may be long: it notices at its callouts that nobody waits for it any more. A pattern that is too
-    /// large with them has none.
+    /// The form of it for a match that may be long: it notices at its callouts that nobody waits
+    /// for it any more. A pattern that is too large with them has none.
     fn calling_out(self: &Arc<Code>) -> Arc<Code> {
         let mut src = self.source.clone();
         src.options |= sys::PCRE2_AUTO_CALLOUT;
@@ -879,7 +879,8 @@ impl Drop for Bench {
 }
 
 unsafe extern "C" {
-    /// Has a match with this context call `f` with `data` at each callout; a negative answer ends the match with that error.
+    /// Has a match with this context call `f` with `data` at each callout; a negative answer ends
+    /// the match with that error.
     fn pcre2_set_callout_8(
         ctx: *mut sys::pcre2_match_context_8,
         f: Option<extern "C" fn(*mut c_void, *mut c_void) -> c_int>,
@@ -1072,8 +1073,9 @@ fn group_term(
     }
 }
 
-/// Steps of a match on a dirty thread up to which it does without callouts, which make it take twice as long: as many as PCRE2 allows
-/// where nothing is asked for. They take a sixth of a second.
+/// Steps of a match on a dirty thread up to which it does without callouts, which make it take
+/// twice as long: as many as PCRE2 allows where nothing is asked for. They take a sixth of a
+/// second.
 const STEPS_WITHOUT_CALLOUTS: u32 = 10_000_000;
 
 /// Where a match is made.
@@ -1258,7 +1260,8 @@ pub fn called(options: Term, is_first: Term) -> reschedule::Name {
     (re(), atom::intern(f), arity)
 }
 
-/// `purlin:re_long(Subject, Pattern, Options, IsFirst)`: a match that takes long, from its beginning.
+/// `purlin:re_long(Subject, Pattern, Options, IsFirst)`: a match that takes long, from its
+/// beginning.
 fn re_long_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
     let name = called(o, is_first);
     let is_first = is_first.as_bool().ok_or(Fail::Badarg)?;

@@ -34,7 +34,8 @@ pub unsafe fn list_of_pairs(mut at: *mut Term, pairs: impl Iterator<Item = (Term
     l
 }
 
-/// The list of what `of` makes of `items`, in front of `tail`. It breaks off where nobody waits for it any more.
+/// The list of what `of` makes of `items`, in front of `tail`. It breaks off where nobody waits for
+/// it any more.
 ///
 /// # Safety
 /// There are two fresh words at `p` for each item, and there is an item.

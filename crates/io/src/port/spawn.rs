@@ -1,14 +1,16 @@
 //! Programs behind ports: starting them, and noticing that they have ended.
 //!
 //! # Children
-//! Each child is waited for by its number: a library may have children of its own, which are its own to wait for. The kernel tells of
-//! a child's end by a descriptor that is watched like any other; where it gives none, a thread looks at times. A child whose port is
-//! gone is waited for all the same: nothing is left behind in the kernel.
+//! Each child is waited for by its number: a library may have children of its own, which are its
+//! own to wait for. The kernel tells of a child's end by a descriptor that is watched like any
+//! other; where it gives none, a thread looks at times. A child whose port is gone is waited for
+//! all the same: nothing is left behind in the kernel.
 //!
 //! # Starting one
-//! The kernel takes a millisecond or more to start a program, and the thread that asks for it sleeps meanwhile. So dirty threads do it,
-//! several at a time. A child that was started may end before it is on the list of children. Whoever finds a child that isn't there
-//! waits for the starts under way ([`STARTING`]) before it takes it for a stranger.
+//! The kernel takes a millisecond or more to start a program, and the thread that asks for it
+//! sleeps meanwhile. So dirty threads do it, several at a time. A child that was started may end
+//! before it is on the list of children. Whoever finds a child that isn't there waits for the
+//! starts under way ([`STARTING`]) before it takes it for a stranger.
 
 use super::Port;
 use super::settings::{Options, Target};
@@ -58,10 +60,12 @@ static CHILDREN: LazyLock<Mutex<Children>> = LazyLock::new(|| {
     })
 });
 
-/// Held for reading from before a program is started until it is on the list, and taken before that is locked.
+/// Held for reading from before a program is started until it is on the list, and taken before that
+/// is locked.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// What `known` tells of the list of children, which has all that were started before this was called.
+/// What `known` tells of the list of children, which has all that were started before this was
+/// called.
 fn sure(known: impl Fn(&mut Children) -> bool) -> bool {
     if known(&mut CHILDREN.lock()) {
         return true;

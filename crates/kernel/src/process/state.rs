@@ -32,9 +32,10 @@
 //!    If either is set it keeps the process. So no wake-up is lost.
 //! 4. A wake-up may hit a cell that has been given to another process meanwhile. That process finds nothing new and
 //!    waits again: wake-ups carry no meaning of their own.
-//! 5. Nobody waits for a dirty thread with a control signal: whoever sets the last of `DIRTY`, `SIGNALS` and `CONTROL` has the
-//!    process leave the pool for a run queue, keeping its place (`sched/pool.rs`). A sender learns of that from
-//!    [`Wake::Dirty`]; the owner, which sets `DIRTY`, asks [`State::calls_from_pool`] under the lock of the pool.
+//! 5. Nobody waits for a dirty thread with a control signal: whoever sets the last of `DIRTY`,
+//!    `SIGNALS` and `CONTROL` has the process leave the pool for a run queue, keeping its place
+//!    (`sched/pool.rs`). A sender learns of that from [`Wake::Dirty`]; the owner, which sets
+//!    `DIRTY`, asks [`State::calls_from_pool`] under the lock of the pool.
 //!
 //! Nobody else flips a bit: each way from one state to another is a method, which says who may call it and, in builds with debug
 //! assertions, holds it against the word as it was.
@@ -91,7 +92,8 @@ pub enum Wake {
     Seen,
     /// As `Seen`, and it has `LONG_QUEUE`.
     Behind,
-    /// It waits in a dirty pool (true: for input and output). The waker must have it leave the pool: see rule 5.
+    /// It waits in a dirty pool (true: for input and output). The waker must have it leave the
+    /// pool: see rule 5.
     Dirty(bool),
 }
 
@@ -341,11 +343,13 @@ impl State {
     pub(crate) fn requeue(&self) -> Priority {
         self.requeue_with(0)
     }
-    /// Owner: gives the process back as queued for a dirty thread; the caller puts it into that pool, at the priority returned.
+    /// Owner: gives the process back as queued for a dirty thread; the caller puts it into that
+    /// pool, at the priority returned.
     pub(crate) fn requeue_dirty(&self, io: bool) -> Priority {
         self.requeue_with(DIRTY | if io { DIRTY_IO } else { 0 })
     }
-    /// Whoever puts it into a dirty pool, under the pool's lock: whether it is to leave that at once, since control signals have come.
+    /// Whoever puts it into a dirty pool, under the pool's lock: whether it is to leave that at
+    /// once, since control signals have come.
     #[inline]
     pub(crate) fn calls_from_pool(&self) -> bool {
         self.bits() & (SIGNALS | CONTROL) == SIGNALS | CONTROL
@@ -468,7 +472,8 @@ impl State {
         let was = before & (ALIVE | RUNNING | EXITING);
         debug_assert!(was == ALIVE | RUNNING, "its owner ends it, once");
     }
-    /// Whoever holds the lock of the queue that it waits in and takes it to another, or has it leave a dirty pool.
+    /// Whoever holds the lock of the queue that it waits in and takes it to another, or has it
+    /// leave a dirty pool.
     #[inline]
     pub(crate) fn raise(&self) {
         let before = self.set(RAISED);

@@ -576,8 +576,8 @@ fn dirty(io: bool) -> &'static Pool {
     if io { &DIRTY_IO.pool } else { &DIRTY_CPU.pool }
 }
 
-/// Queues a process, which its owner has given back by `requeue_dirty`, for a thread that may block (or compute long). One with control
-/// signals to handle goes by a run queue first.
+/// Queues a process, which its owner has given back by `requeue_dirty`, for a thread that may block
+/// (or compute long). One with control signals to handle goes by a run queue first.
 #[inline]
 pub(crate) fn enqueue_dirty(p: *mut Process, prio: Priority, io: bool) {
     crate::waits::queued_dirty(table().index(p));
@@ -594,7 +594,8 @@ pub(crate) fn enqueue_dirty_back(p: *mut Process, prio: Priority, io: bool) {
     }
 }
 
-/// A control signal has come to a process that waits for a dirty thread: it handles that on a scheduler.
+/// A control signal has come to a process that waits for a dirty thread: it handles that on a
+/// scheduler.
 #[cold]
 pub(crate) fn call_from_pool(p: *mut Process, io: bool) {
     if dirty(io).take_out(table().index(p)) {
@@ -605,7 +606,8 @@ pub(crate) fn call_from_pool(p: *mut Process, io: bool) {
     }
 }
 
-/// A process that has left a dirty pool for a while, and which the caller owns, doesn't come back to its place.
+/// A process that has left a dirty pool for a while, and which the caller owns, doesn't come back
+/// to its place.
 pub(crate) fn leaves_pool(p: *mut Process, io: bool) {
     dirty(io).forget(table().index(p));
 }

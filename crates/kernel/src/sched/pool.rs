@@ -1,15 +1,18 @@
 //! The queue of a pool of threads that take processes one by one, some of which may be told to take none. Those of higher
 //! priority go first, as they do in run queues; nobody is woken here.
 //!
-//! A process that waits here may leave for a while, to do elsewhere what signals ask of it. It keeps its place: the queue goes on
-//! naming it, and `out` says that it isn't here. A thread that comes to its place skips it, and it goes first when it is back.
+//! A process that waits here may leave for a while, to do elsewhere what signals ask of it. It
+//! keeps its place: the queue goes on naming it, and `out` says that it isn't here. A thread that
+//! comes to its place skips it, and it goes first when it is back.
 //!
 //! # Invariants
-//! * What was put here is taken once by a thread, or is in `out` and in the hands of whoever made it leave.
-//! * Whoever has made it leave brings it back by [`Pool::put`], or gives its place up by [`Pool::forget`] before its number may name
-//!   another process.
-//! * A process with reason to leave does: it is put under the lock, where `leaves` is asked, and whoever gives it a reason calls
-//!   [`Pool::take_out`] after that. So either the one sees the reason or the other finds the process.
+//! * What was put here is taken once by a thread, or is in `out` and in the hands of whoever made
+//!   it leave.
+//! * Whoever has made it leave brings it back by [`Pool::put`], or gives its place up by
+//!   [`Pool::forget`] before its number may name another process.
+//! * A process with reason to leave does: it is put under the lock, where `leaves` is asked, and
+//!   whoever gives it a reason calls [`Pool::take_out`] after that. So either the one sees the
+//!   reason or the other finds the process.
 
 use super::order::{Comes, Queues};
 use crate::process::state::Priority;
@@ -91,7 +94,8 @@ impl Pool {
     pub fn leave(&self) {
         self.threads.fetch_sub(1, Ordering::Relaxed);
     }
-    /// Queues a process, at its place if it has left. False: it `leaves` at once, and is the caller's to queue elsewhere.
+    /// Queues a process, at its place if it has left. False: it `leaves` at once, and is the
+    /// caller's to queue elsewhere.
     #[must_use]
     pub fn put(&self, cell: u32, prio: Priority, leaves: impl FnOnce() -> bool) -> bool {
         let mut w = self.lock();

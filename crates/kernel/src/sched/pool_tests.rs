@@ -1,4 +1,5 @@
-//! Tests of [`super::pool`], one thread at a time. (The file itself is compiled by `crates/models`, too.)
+//! Tests of [`super::pool`], one thread at a time. (The file itself is compiled by `crates/models`,
+//! too.)
 
 use super::pool::Pool;
 use crate::process::state::Priority;

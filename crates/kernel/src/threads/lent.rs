@@ -6,9 +6,11 @@
 //! when it asks whether its process is alive. A signal that ends the process ends it for all others then ([`exit::end_within`]). Nothing
 //! that the function may know of moves: who wants the process collected waits until the function has returned.
 //!
-//! A native of this runtime that sees no process, and only makes terms on its heap, need not be asked: the process is divided for the
-//! call ([`open`]). The native keeps its context, with one half of the heap, and the watcher acts in another context, with the other
-//! half (`purlin_term::twin`). Where the process has ended the native asks for that itself, and breaks off (`purlin_term::ending`).
+//! A native of this runtime that sees no process, and only makes terms on its heap, need not be
+//! asked: the process is divided for the call ([`open`]). The native keeps its context, with one
+//! half of the heap, and the watcher acts in another context, with the other half
+//! (`purlin_term::twin`). Where the process has ended the native asks for that itself, and breaks
+//! off (`purlin_term::ending`).
 
 use crate::cx::Cx;
 use crate::lifecycle::exit;

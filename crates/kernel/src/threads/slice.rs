@@ -104,8 +104,8 @@ fn short_slice() -> i64 {
     }
 }
 
-/// A process was taken from its run queue before its turn, or has left its place in a dirty pool: it does what signals ask of it,
-/// and waits on for its turn. Gives the reductions that it used.
+/// A process was taken from its run queue before its turn, or has left its place in a dirty pool:
+/// it does what signals ask of it, and waits on for its turn. Gives the reductions that it used.
 ///
 /// # Safety
 /// As for [`normal`]; no process is in the context.
@@ -347,7 +347,8 @@ fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
     order
 }
 
-/// The process that was entered does what signals ask of it. False: it has ended. `place`: the dirty pool that it has a place in.
+/// The process that was entered does what signals ask of it. False: it has ended. `place`: the
+/// dirty pool that it has a place in.
 ///
 /// # Safety
 /// A process is in the context and this thread's. It is packed: `pc` is where it goes on, its registers are those that [`Process`]

@@ -52,7 +52,8 @@ fn in_dirty_native(cx: &mut Cx) -> bool {
     cx.dirty || purlin_io::blocking::waits(cx)
 }
 
-/// The native that the process waits for a dirty thread to be called in: its own name, not that of what it has trapped to.
+/// The native that the process waits for a dirty thread to be called in: its own name, not that of
+/// what it has trapped to.
 fn awaited_native(cx: &Cx) -> Option<Name> {
     // SAFETY: it goes on there.
     let x = unsafe { crate::interp::called_native(cx.bif_pc) }?;
