@@ -30,7 +30,7 @@ use parker::Parker;
 use place::Place;
 use pool::Pool;
 use queues::{Comes, Hooks, Rest, RunQueues, Seen};
-use state::Priority;
+use state::{Priority, State, Wake};
 use sync::{AtomicUsize, Ordering};
 
 /// Processes from this on end the scheduler that they are bound to: the number of the scheduler from 0 is added.
@@ -445,7 +445,7 @@ fn a_pool_takes_all() {
                 n.fetch_add(1, Ordering::Relaxed);
             });
             let q = p.clone();
-            let putter = thread::spawn(move || q.put(7, Priority::Normal));
+            let putter = thread::spawn(move || assert!(q.put(7, Priority::Normal, || false)));
             p.set_online(after);
             thread.join().expect("runs");
             putter.join().expect("runs");
@@ -470,15 +470,77 @@ fn a_pool_wakes_one_that_takes() {
         let leaves = thread::spawn(move || q.take(1, |_| ()));
         let q = p.clone();
         let telling = thread::spawn(move || q.set_online(1));
-        p.put(7, Priority::Normal);
+        assert!(p.put(7, Priority::Normal, || false));
         telling.join().expect("runs");
-        p.put(8, Priority::Normal);
+        assert!(p.put(8, Priority::Normal, || false));
         // One of them is taken by the thread that stays, at least; both by different ones otherwise.
         p.set_online(2);
         let mut got = [stays.join().expect("runs"), leaves.join().expect("runs")];
         got.sort_unstable();
         assert_eq!(got, [7, 8]);
     });
+}
+
+/// A process is put into a pool, a control signal comes, and a thread of the pool takes it, or none
+/// does: the signal is handled before anything else, once, and the process is taken once.
+#[test]
+fn a_signal_calls_from_a_pool() {
+    for threads in [0, 1] {
+        explore("a signal calls from a pool", None, move || {
+            let p = Arc::new(Pool::new());
+            p.join();
+            let state = Arc::new(State::free());
+            state.publish_queued(Priority::Normal, false);
+            let _ = state.start_running();
+            let handled = Arc::new(AtomicUsize::new(0));
+            // On a scheduler: the process has left its place, and comes back to it.
+            let (s, q, n) = (state.clone(), p.clone(), handled.clone());
+            let leaves = move || {
+                s.raise();
+                let taken = s.start_fetching();
+                assert!(taken.signals && taken.raised && taken.dirty == Some(false));
+                n.fetch_add(1, Ordering::Relaxed);
+                s.settle_control();
+                let prio = s.requeue_dirty(false);
+                assert!(q.put(7, prio, || s.calls_from_pool()));
+            };
+            let (s, q, leaves_too) = (state.clone(), p.clone(), leaves.clone());
+            let sender = thread::spawn(move || match s.wake_for(true) {
+                Wake::Dirty(false) if q.take_out(7) => leaves_too(),
+                Wake::Dirty(false) | Wake::Seen => {}
+                w => panic!("{w:?}"),
+            });
+            let (s, q, n) = (state.clone(), p.clone(), handled.clone());
+            let takes = move || {
+                assert_eq!(q.take(0, |_| ()), 7);
+                let taken = s.start_running();
+                assert!(!taken.raised && taken.dirty == Some(false));
+                if s.take_signals() {
+                    n.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            let taker = (threads == 1).then(|| thread::spawn(takes.clone()));
+            let prio = state.requeue_dirty(false);
+            if !p.put(7, prio, || state.calls_from_pool()) {
+                leaves();
+            }
+            sender.join().expect("runs");
+            if let Some(t) = taker {
+                t.join().expect("runs");
+            } else {
+                assert_eq!(
+                    handled.load(Ordering::Relaxed),
+                    1,
+                    "though no thread is free"
+                );
+                takes();
+            }
+            // Or it came to a process that runs.
+            let late = state.take_signals();
+            assert_eq!(handled.load(Ordering::Relaxed) + usize::from(late), 1);
+            assert!(p.is_empty());
+        });
+    }
 }
 
 /// Somebody begins to work while the thread that parks is about to.

@@ -4,18 +4,19 @@
 //! answer is a trap, the same native is called again with the same arguments by `purlin:long/1`, on a thread where it
 //! may take its time, and where nothing collects the heap meanwhile. An error that it raises there shows its own name.
 //!
-//! A native that sees no process ([`Bif::blind`]) leaves it open to others there ([`open`]): it is looked at, and ends when it is told
-//! to, while the native computes. One that is long about it asks now and then whether it is to go on ([`go_on`]).
+//! A native that sees no process ([`Bif::blind`]) leaves it open to others there ([`open`]): it is
+//! looked at, and ends when it is told to, while the native computes. One that is long about it
+//! asks now and then whether it is to go on: by [`go_on`], or what it calls asks [`ending`] itself.
+//! What it makes when it has broken off is dropped.
 
 use crate::bif::{self, Bif};
 use crate::cx::{BifResult, Context, Env, Fail};
 use crate::errors::with_args;
 use crate::exports;
-use purlin_term::{Alloc, Term, am, atom, gc, layout};
+use purlin_term::{Alloc, Term, am, atom, ending, gc, layout};
 use smallvec::SmallVec;
-use std::cell::Cell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Parts of data (cells, elements, cache lines of bytes) that a native may work on where it is called: a few
 /// milliseconds.
@@ -95,6 +96,7 @@ pub fn length<P>(
         if n == MANY {
             dirty_if(cx, m, f, args, || true)?;
         }
+        go_on_at(n)?;
     }
     match it.tail().is_nil() {
         true => Ok(n),
@@ -131,22 +133,21 @@ pub fn set_opener(f: Opener) {
     let _ = OPENER.set(f);
 }
 
-thread_local! {
-    /// The process of the native on this thread has ended, if it is open to others.
-    static ENDED: Cell<Option<&'static AtomicBool>> = const { Cell::new(None) };
-}
-
-/// A test that tells from now on whether the process of the native on this thread has ended.
-pub fn set_ended(flag: Option<&'static AtomicBool>) {
-    ENDED.set(flag);
-}
-
 /// To be asked by natives that are long about something, every few milliseconds: fails if nobody waits for them any more.
 #[inline]
 pub fn go_on() -> Result<(), Fail> {
-    match ENDED.get() {
-        Some(f) if f.load(Ordering::Relaxed) => Err(Fail::Exited),
-        _ => Ok(()),
+    match ending::is_over() {
+        true => Err(Fail::Exited),
+        false => Ok(()),
+    }
+}
+
+/// As [`go_on`], asked at every step.
+#[inline]
+pub fn go_on_at(step: usize) -> Result<(), Fail> {
+    match ending::is_over_at(step) {
+        true => Err(Fail::Exited),
+        false => Ok(()),
     }
 }
 
@@ -271,6 +272,14 @@ fn parts(t: Term, kept: bool, most: usize) -> usize {
         }
     }
     n
+}
+
+/// The native that `purlin:long/1` is to call.
+pub fn called(call: Term) -> Option<Name> {
+    match call.as_tuple()? {
+        [m, f, args @ ..] => Some((*m, *f, args.len())),
+        _ => None,
+    }
 }
 
 /// `purlin:long({Module, Function, Argument, …})`: where long calls trap to.

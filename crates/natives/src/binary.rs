@@ -15,7 +15,7 @@ use purlin_term::release::{
     self, COPIES_WHOLE_BYTES, EMPTY_SUBJECTS_NEED_PATTERNS, OWN_SIZE_IN_BITS, SMALL_PARTS_COPIED,
 };
 use purlin_term::word::Subtag;
-use purlin_term::{Alloc, NIL, Term, am};
+use purlin_term::{Alloc, NIL, Term, am, ending};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -116,6 +116,10 @@ impl<'a> Few<'a> {
     }
 }
 
+/// Bytes in which a word may begin that are searched between two looks whether anybody waits for
+/// it.
+const PART: usize = 8 << 20;
+
 /// Bytes to be searched below which nothing is prepared.
 const PLAIN_BELOW_BYTES: usize = 64;
 
@@ -166,6 +170,30 @@ impl<'a> Pattern<'a> {
                 let first = first.filter(|m| m.0 != usize::MAX);
                 first.min_by_key(|&(at, n)| (at, std::cmp::Reverse(n)))
             }
+        }
+    }
+    /// As [`Pattern::find`], in one part of `hay` after the other, so that a long search notices
+    /// that nobody waits for it any more.
+    fn find_in_parts(
+        &self,
+        hay: &[u8],
+        from: usize,
+        next: &mut Vec<usize>,
+    ) -> Result<Option<(usize, usize)>, Fail> {
+        if hay.len() - from <= PART || matches!(self, Pattern::Long(_)) {
+            return Ok(self.find(hay, from, next));
+        }
+        let behind = self.longest();
+        let mut part = from;
+        loop {
+            // All words that begin in this part are seen whole.
+            let end = hay.len().min(part + PART + behind);
+            match self.find(&hay[..end], part, next) {
+                Some(m) if m.0 < part + PART || end == hay.len() => return Ok(Some(m)),
+                _ if end == hay.len() => return Ok(None),
+                _ => part += PART,
+            }
+            reschedule::go_on()?;
         }
     }
     /// Bytes of the longest word.
@@ -309,7 +337,7 @@ fn search(
         let mut v = Vec::new();
         let mut from = o.scope.0;
         let mut next = Vec::new();
-        while let Some((at, n)) = p.find(hay, from, &mut next) {
+        while let Some((at, n)) = p.find_in_parts(hay, from, &mut next)? {
             v.push((at, n));
             from = at + n;
             if !all {
@@ -425,6 +453,7 @@ fn split(cx: &mut Env, s: Term, p: Term, o: Term, args: &[Term]) -> BifResult {
     let mut ranges: Vec<(usize, usize)> = Vec::with_capacity(found.len() + 1);
     let mut from = 0;
     for (at, n) in found {
+        reschedule::go_on_at(ranges.len())?;
         ranges.push((from, at - from));
         from = at + n;
     }
@@ -509,11 +538,21 @@ fn copy_2(cx: &mut Env, [s, n]: [Term; 2]) -> BifResult {
     leave_if_long(cx, "copy", &[s, n], total)?;
     cx.bump(total / 1024 + 1);
     Ok(iolist::build_binary(cx, total, |out| {
-        if let [one] = *b {
-            out.fill(one);
-        } else if !b.is_empty() {
-            for c in out.chunks_exact_mut(b.len()) {
-                c.copy_from_slice(&b);
+        if b.is_empty() {
+            return;
+        }
+        // So many copies between two looks whether anybody waits for them.
+        let some = (ending::BYTES / b.len()).max(1) * b.len();
+        for part in out.chunks_mut(some) {
+            if let [one] = *b {
+                part.fill(one);
+            } else {
+                for c in part.chunks_exact_mut(b.len()) {
+                    c.copy_from_slice(&b);
+                }
+            }
+            if ending::is_over() {
+                break;
             }
         }
     }))
@@ -601,13 +640,33 @@ fn common(cx: &mut Env, t: Term, suffix: bool) -> BifResult {
     let (first, rest) = all.split_first().ok_or(Fail::Badarg)?;
     let mut n = first.len();
     for b in rest {
-        let same = if suffix {
-            let pairs = first.iter().rev().zip(b.iter().rev());
-            pairs.take(n).take_while(|(x, y)| x == y).count()
-        } else {
-            let pairs = first.iter().zip(b.iter());
-            pairs.take(n).take_while(|(x, y)| x == y).count()
+        reschedule::go_on()?;
+        // Bytes that are the same in these, at the front or at the end.
+        let alike = |x: &[u8], y: &[u8]| match suffix {
+            true => {
+                let pairs = x.iter().rev().zip(y.iter().rev());
+                pairs.take_while(|(x, y)| x == y).count()
+            }
+            false => {
+                let pairs = x.iter().zip(y.iter());
+                pairs.take_while(|(x, y)| x == y).count()
+            }
         };
+        let most = n.min(b.len());
+        let mut same = 0;
+        while same < most {
+            let part = ending::BYTES.min(most - same);
+            let [x, y] = [&first[..], &b[..]].map(|s| match suffix {
+                true => &s[s.len() - same - part..s.len() - same],
+                false => &s[same..same + part],
+            });
+            let here = alike(x, y);
+            same += here;
+            if here < part {
+                break;
+            }
+            reschedule::go_on()?;
+        }
         n = n.min(same);
         cx.bump(same / 256 + 1);
     }

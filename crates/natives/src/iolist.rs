@@ -7,7 +7,7 @@ use purlin_term::bin::RcBin;
 pub use purlin_term::iolist::*;
 use purlin_term::layout::{Bits, HEAP_BIN_LIMIT, heap_bin_limit};
 use purlin_term::release::{self, COPIES_WHOLE_BYTES};
-use purlin_term::{Alloc, NIL, Term};
+use purlin_term::{Alloc, NIL, Term, ending};
 
 /// Bytes of work that count as one reduction.
 const BYTES_PER_REDUCTION: usize = 256;
@@ -29,8 +29,16 @@ pub(crate) fn build_binary(cx: &mut Env, n: usize, fill: impl FnOnce(&mut [u8]))
     // SAFETY: a fresh block of n bytes; they are initialised before the slice is made; its count goes to the term.
     unsafe {
         let p = RcBin::bytes(bin);
-        std::ptr::write_bytes(p, 0, n);
-        fill(std::slice::from_raw_parts_mut(p, n));
+        let mut at = 0;
+        while at < n && !ending::is_over() {
+            let part = ending::BYTES.min(n - at);
+            std::ptr::write_bytes(p.add(at), 0, part);
+            at += part;
+        }
+        // Where nobody waits for it any more, nobody reads it.
+        if at == n {
+            fill(std::slice::from_raw_parts_mut(p, n));
+        }
         cx.refc_bin(bin, n)
     }
 }
@@ -138,8 +146,12 @@ fn list_to_bitstring_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     cx.bump(bits / 8 / BYTES_PER_REDUCTION + 1);
     let b = build_binary(cx, bits.div_ceil(8), |out| {
         let mut w = IoWalk::bits(t);
-        let mut at = 0;
+        let (mut at, mut pieces) = (0, 0);
         while let Ok(Some(p)) = w.next_piece() {
+            pieces += 1;
+            if ending::is_over_at(pieces) {
+                break;
+            }
             match p {
                 Piece::Byte(b) => {
                     let one = Bits {

@@ -94,6 +94,7 @@ fn reverse_2(cx: &mut Env, [l, tail]: [Term; 2]) -> BifResult {
             c.write(h);
             c.add(1).write(res);
             res = Term::cons_at(c);
+            reschedule::go_on_at(i)?;
         }
     }
     Ok(res)
@@ -110,6 +111,7 @@ fn member_2(cx: &mut Env, [e, l]: [Term; 2]) -> BifResult {
             if n == MANY {
                 dirty_if(cx, "lists", "member", &[e, l], || true)?;
             }
+            reschedule::go_on_at(n)?;
             if x == e {
                 found = true;
                 break;
@@ -121,6 +123,7 @@ fn member_2(cx: &mut Env, [e, l]: [Term; 2]) -> BifResult {
             if n == MANY {
                 dirty_if(cx, "lists", "member", &[e, l], || true)?;
             }
+            reschedule::go_on_at(n)?;
             if eq_exact(x, e) {
                 found = true;
                 break;
@@ -150,6 +153,7 @@ fn find_key(cx: &mut Env, name: &str, key: Term, pos: Term, l: Term) -> Result<O
         if n == MANY {
             dirty_if(cx, "lists", name, &[key, pos, l], || true)?;
         }
+        reschedule::go_on_at(n)?;
         if let Some(&x) = t.as_tuple().and_then(|e| e.get(at))
             && (x == key || (!plain && eq(x, key)))
         {
@@ -189,6 +193,7 @@ pub(crate) fn append_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
     // SAFETY: 2n fresh words, each cell written whole; the list has n elements.
     unsafe {
         for (i, h) in a.list_iter().enumerate() {
+            reschedule::go_on_at(i)?;
             p.add(2 * i).write(h);
             let next = if i + 1 == n {
                 b
@@ -239,9 +244,12 @@ pub(crate) fn subtract_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
     let mut kept: smallvec::SmallVec<[Term; SHORT]> = smallvec::SmallVec::with_capacity(la);
     // From here on nothing is left to remove: the rest of `a` is shared.
     let mut rest = a;
+    let mut steps = 0;
     if lb <= SHORT || la.saturating_mul(lb) <= FEW_PAIRS {
         let mut todo: smallvec::SmallVec<[Term; SHORT]> = b.list_iter().collect();
         while let Some((h, t)) = rest.as_cons() {
+            steps += 1;
+            reschedule::go_on_at(steps)?;
             let found = match h.is_immed() {
                 // It equals itself alone.
                 true => todo.iter().position(|&x| x == h),
@@ -262,10 +270,14 @@ pub(crate) fn subtract_2(cx: &mut Env, [a, b]: [Term; 2]) -> BifResult {
         // How often each element is to be removed.
         let mut todo: BTreeMap<Key, usize> = BTreeMap::new();
         for x in b.list_iter() {
+            steps += 1;
+            reschedule::go_on_at(steps)?;
             *todo.entry(Key(x)).or_insert(0) += 1;
         }
         let mut left = lb;
         while let Some((h, t)) = rest.as_cons() {
+            steps += 1;
+            reschedule::go_on_at(steps)?;
             match todo.get_mut(&Key(h)) {
                 Some(n) if *n > 0 => {
                     *n -= 1;

@@ -21,12 +21,12 @@ use purlin_term::release::{
     PATTERNS_OF_PCRE2,
 };
 use purlin_term::sync::Mutex;
-use purlin_term::{Alloc, NIL, Term, am, atom};
+use purlin_term::{Alloc, NIL, Term, am, atom, ending};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::{Arc, OnceLock};
 
@@ -144,6 +144,10 @@ struct Code {
     use_crlf: bool,
     /// Group numbers by name, in the order of names.
     names: Vec<(Vec<u8>, usize)>,
+    /// Its matches come to a callout before each item of the pattern.
+    calls_out: bool,
+    /// The source of one that doesn't, of which such a form can be made.
+    source: Source,
 }
 
 // SAFETY: PCRE2 only reads a compiled pattern while matching.
@@ -360,7 +364,16 @@ impl Code {
                 sys::PCRE2_NEWLINE_ANY | sys::PCRE2_NEWLINE_CRLF | sys::PCRE2_NEWLINE_ANYCRLF
             ),
             names,
+            calls_out: src.options & sys::PCRE2_AUTO_CALLOUT != 0,
+            source: src.clone(),
         })
+    }
+    /// The form of it for a match that may be long: it notices at its callouts that nobody waits
+    /// for it any more. A pattern that is too large with them has none.
+    fn calling_out(self: &Arc<Code>) -> Arc<Code> {
+        let mut src = self.source.clone();
+        src.options |= sys::PCRE2_AUTO_CALLOUT;
+        compiled(&src).unwrap_or_else(|_| self.clone())
     }
 
     /// The distinct names (all entries unless `dupnames`).
@@ -865,6 +878,24 @@ impl Drop for Bench {
     }
 }
 
+unsafe extern "C" {
+    /// Has a match with this context call `f` with `data` at each callout; a negative answer ends
+    /// the match with that error.
+    fn pcre2_set_callout_8(
+        ctx: *mut sys::pcre2_match_context_8,
+        f: Option<extern "C" fn(*mut c_void, *mut c_void) -> c_int>,
+        data: *mut c_void,
+    ) -> c_int;
+}
+
+/// A match has come to a callout: it ends where nobody waits for it any more.
+extern "C" fn at_callout(_: *mut c_void, _: *mut c_void) -> c_int {
+    match ending::is_over() {
+        true => sys::PCRE2_ERROR_CALLOUT,
+        false => 0,
+    }
+}
+
 /// Matches once. `Err` is PCRE2's code. `short`: on a scheduler, with a limit of steps; what the match is made with is kept for the
 /// next one of this pattern.
 fn exec(
@@ -899,6 +930,9 @@ fn exec(
             HEAP_LIMIT_KB
         };
         sys::pcre2_set_heap_limit_8(ctx, heap);
+        if code.calls_out {
+            pcre2_set_callout_8(ctx, Some(at_callout), ptr::null_mut());
+        }
         if let Some(n) = o.match_limit {
             sys::pcre2_set_match_limit_8(ctx, n);
         }
@@ -1039,6 +1073,11 @@ fn group_term(
     }
 }
 
+/// Steps of a match on a dirty thread up to which it does without callouts, which make it take
+/// twice as long: as many as PCRE2 allows where nothing is asked for. They take a sixth of a
+/// second.
+const STEPS_WITHOUT_CALLOUTS: u32 = 10_000_000;
+
 /// Where a match is made.
 #[derive(Clone, Copy, PartialEq)]
 enum At {
@@ -1125,10 +1164,21 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
     if cut {
         o.match_limit = Some(short);
     }
-    let found = match within {
-        Some(character) => exec_within(&code, bytes, character, &mut o, cut),
-        None => exec(&code, bytes, &o, check, cut),
+    let attempt = |code: &Arc<Code>, o: &mut Options| match within {
+        Some(character) => exec_within(code, bytes, character, o, cut),
+        None => exec(code, bytes, o, check, cut),
     };
+    // More steps than that begin anew.
+    let without = STEPS_WITHOUT_CALLOUTS;
+    let may_be_for_nobody = !cut && ending::may_come() && asked.is_some_and(|n| n > without);
+    if may_be_for_nobody {
+        o.match_limit = Some(without);
+    }
+    let mut found = attempt(&code, &mut o);
+    if may_be_for_nobody && matches!(found, Err(sys::PCRE2_ERROR_MATCHLIMIT)) {
+        o.match_limit = asked;
+        found = attempt(&code.calling_out(), &mut o);
+    }
     // What lies behind the match was not looked at, unless it was checked.
     let seen = match &found {
         Ok(g) if !(check && code.utf) => g.first().copied().flatten().map_or(0, |whole| whole.1),
@@ -1161,6 +1211,7 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
         Err(sys::PCRE2_ERROR_BADOFFSET) if release::has(PATTERNS_OF_PCRE2) => {
             return Err(Fail::Badarg);
         }
+        Err(sys::PCRE2_ERROR_CALLOUT) => return Err(Fail::Exited),
         Err(_) => {
             let f = cx.error(am::INTERNAL_ERROR);
             cx.exc.error_info = true;
@@ -1199,15 +1250,21 @@ fn internal_run_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
     run(cx, s, p, o, is_first)
 }
 
-/// `purlin:re_long(Subject, Pattern, Options, IsFirst)`: a match that takes long, from its beginning.
-fn re_long_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
-    let is_first = is_first.as_bool().ok_or(Fail::Badarg)?;
-    let (f, arity) = match (is_first, o.is_nil()) {
+/// The native that `purlin:re_long/4` goes on with, by its last two arguments.
+pub fn called(options: Term, is_first: Term) -> reschedule::Name {
+    let (f, arity) = match (is_first == am::TRUE, options.is_nil()) {
         (true, true) => ("run", 2),
         (true, false) => ("run", 3),
         _ => ("internal_run", 4),
     };
-    let name = (atom::intern("re"), atom::intern(f), arity);
+    (re(), atom::intern(f), arity)
+}
+
+/// `purlin:re_long(Subject, Pattern, Options, IsFirst)`: a match that takes long, from its
+/// beginning.
+fn re_long_4(cx: &mut Env, [s, p, o, is_first]: [Term; 4]) -> BifResult {
+    let name = called(o, is_first);
+    let is_first = is_first.as_bool().ok_or(Fail::Badarg)?;
     reschedule::open(cx, name, |cx| {
         run_at(cx, s, p, o, is_first, At::DirtyThread)
     })

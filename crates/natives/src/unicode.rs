@@ -6,7 +6,7 @@ use super::reschedule::{self, dirty_if};
 use crate::cx::{BifResult, Env, Fail};
 use crate::{bifs, lazy_atoms};
 use purlin_term::layout::Bits;
-use purlin_term::{Alloc, NIL, Term, am, atom};
+use purlin_term::{Alloc, NIL, Term, am, atom, ending};
 
 lazy_atoms! {
     incomplete = "incomplete";
@@ -69,12 +69,13 @@ fn chardata_size(t: Term, most: usize) -> Option<usize> {
         while let Some((h, t)) = at.as_cons()
             && h.is_small()
             && size <= most
+            && !ending::is_over_at(size)
         {
             size += 1;
             at = t;
         }
         size += at.as_bits().map_or(1, |b| b.bit_len / 8);
-        if size > most {
+        if size > most || ending::is_over() {
             return Some(size);
         }
         if let Some((h, t)) = at.as_cons() {
@@ -125,6 +126,12 @@ trait Sink {
     fn char(&mut self, c: char);
 }
 
+/// What comes, as long as anybody waits for it.
+fn unless_over<T>(all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let more = |(i, t): (usize, T)| (!ending::is_over_at(i)).then_some(t);
+    all.enumerate().map_while(more)
+}
+
 impl Sink for Vec<u8> {
     fn with_room(n: usize) -> Self {
         Vec::with_capacity(n)
@@ -133,7 +140,7 @@ impl Sink for Vec<u8> {
         self.extend_from_slice(s.as_bytes());
     }
     fn latin1(&mut self, s: &[u8]) {
-        for &b in s {
+        for &b in unless_over(s.iter()) {
             self.char(b as char);
         }
     }
@@ -152,10 +159,12 @@ impl Sink for Vec<Term> {
         Vec::with_capacity(n)
     }
     fn utf8(&mut self, s: &str) {
-        self.extend(s.chars().map(|c| Term::small(c as i64)));
+        let all = s.chars().map(|c| Term::small(c as i64));
+        self.extend(unless_over(all));
     }
     fn latin1(&mut self, s: &[u8]) {
-        self.extend(s.iter().map(|&b| Term::small(b as i64)));
+        let all = s.iter().map(|&b| Term::small(b as i64));
+        self.extend(unless_over(all));
     }
     #[inline]
     fn char(&mut self, c: char) {

@@ -50,6 +50,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         "term",
         &[
             "counts",
+            "ending",
             "prefetch",
             "short_bytes",
             "pressure",

@@ -5,6 +5,7 @@
 //! (see [`crate::heap`]). So native code may hold any number of terms while it builds others.
 
 use crate::bin::RcBin;
+use crate::ending;
 use crate::layout::*;
 use crate::magic::MagicRef;
 use crate::node::Node;
@@ -31,6 +32,31 @@ pub unsafe fn list_of_pairs(mut at: *mut Term, pairs: impl Iterator<Item = (Term
         at = at.add(LISTED_PAIR_WORDS);
     }
     l
+}
+
+/// The list of what `of` makes of `items`, in front of `tail`. It breaks off where nobody waits for
+/// it any more.
+///
+/// # Safety
+/// There are two fresh words at `p` for each item, and there is an item.
+#[inline(always)]
+unsafe fn cells<T>(p: *mut Term, items: &[T], of: impl Fn(&T) -> Term, tail: Term) -> Term {
+    let mut at = p;
+    // SAFETY: by the contract; each cell points at the next, the last at `tail`.
+    unsafe {
+        for part in items.chunks(ending::STEPS) {
+            for t in part {
+                at.write(of(t));
+                at.add(1).write(Term::cons_at(at.add(2)));
+                at = at.add(2);
+            }
+            if part.len() == ending::STEPS && ending::is_over() {
+                break;
+            }
+        }
+        at.sub(1).write(tail);
+    }
+    Term::cons_at(p)
 }
 
 /// Ends an integer that was written with `n` digits: its term, and how many digits it has without leading zeros. What it doesn't need of the
@@ -213,19 +239,8 @@ pub trait Alloc {
             return tail;
         }
         let p = self.alloc(2 * items.len());
-        // SAFETY: 2n fresh words; each cell points at the next, the last at `tail`.
-        unsafe {
-            for (i, &t) in items.iter().enumerate() {
-                p.add(2 * i).write(t);
-                let next = if i + 1 == items.len() {
-                    tail
-                } else {
-                    Term::cons_at(p.add(2 * i + 2))
-                };
-                p.add(2 * i + 1).write(next);
-            }
-            Term::cons_at(p)
-        }
+        // SAFETY: two fresh words for each item.
+        unsafe { cells(p, items, |&t| t, tail) }
     }
     /// A list of small integers, one for each byte.
     fn byte_list(&mut self, bytes: &[u8], tail: Term) -> Term {
@@ -233,19 +248,8 @@ pub trait Alloc {
             return tail;
         }
         let p = self.alloc(2 * bytes.len());
-        // SAFETY: as in list_tail.
-        unsafe {
-            for (i, &b) in bytes.iter().enumerate() {
-                p.add(2 * i).write(Term::small(b as i64));
-                let next = if i + 1 == bytes.len() {
-                    tail
-                } else {
-                    Term::cons_at(p.add(2 * i + 2))
-                };
-                p.add(2 * i + 1).write(next);
-            }
-            Term::cons_at(p)
-        }
+        // SAFETY: two fresh words for each byte.
+        unsafe { cells(p, bytes, |&b| Term::small(b as i64), tail) }
     }
     /// A list of the code points of `s`.
     fn string(&mut self, s: &str) -> Term {

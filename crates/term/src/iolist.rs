@@ -4,6 +4,7 @@
 //! neighbours below [`small_limit`] are merged, larger binaries are passed by reference.
 
 use crate::bin::RcBin;
+use crate::ending;
 use crate::layout::{Bits, heap_bin_limit};
 use crate::word::Subtag;
 use crate::{Alloc, NIL, Term};
@@ -199,18 +200,25 @@ impl IoWalk {
     #[inline(always)]
     pub fn all(&mut self, mut f: impl FnMut(Data)) -> Result<(), BadIoList> {
         loop {
+            let mut left = ending::STEPS;
             let stop = self.each(|p| {
                 f(match p {
                     Plain::Byte(b) => Data::Byte(b),
                     Plain::Binary(_, s) => Data::Bytes(s),
                 });
-                true
+                left -= 1;
+                left != 0
             })?;
-            let Stop::At(t) = stop else { return Ok(()) };
-            let Piece::Bits(_, b) = self.piece(t)? else {
-                continue;
-            };
-            f(Data::Bytes(&b.shifted()));
+            match stop {
+                Stop::End => return Ok(()),
+                Stop::Told if ending::is_over() => return Err(BadIoList),
+                Stop::Told => {}
+                Stop::At(t) => {
+                    if let Piece::Bits(_, b) = self.piece(t)? {
+                        f(Data::Bytes(&b.shifted()));
+                    }
+                }
+            }
         }
     }
     /// The next element: a byte, or what should be a bitstring; nil at the end.
@@ -265,7 +273,7 @@ impl IoWalk {
 pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(u128, usize)>, BadIoList> {
     // How often the bytes have filled a word, and how many more elements may come.
     let (mut bytes, mut words, mut left) = (0u64, 0u64, most);
-    let mut bits = 0u128;
+    let (mut bits, mut too_many) = (0u128, false);
     loop {
         let stop = walk.each_as(Term::whole_bytes, |p| {
             let n = match p {
@@ -279,12 +287,17 @@ pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(u128, usize)>, B
             }
             match left.checked_sub(1) {
                 Some(n) => left = n,
-                None => return false,
+                None => {
+                    too_many = true;
+                    return false;
+                }
             }
-            true
+            !left.is_multiple_of(ending::STEPS)
         })?;
         match stop {
-            Stop::Told => return Ok(None),
+            Stop::Told if too_many => return Ok(None),
+            Stop::Told if ending::is_over() => return Err(BadIoList),
+            Stop::Told => {}
             Stop::End => {
                 let bytes = u128::from(words) << 64 | u128::from(bytes);
                 return Ok(Some((bits + bytes * 8, most - left)));

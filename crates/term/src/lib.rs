@@ -17,6 +17,7 @@ pub mod compare;
 pub mod copy;
 pub mod counts;
 pub mod definition;
+pub mod ending;
 pub mod etf;
 pub mod fence;
 pub mod frag;

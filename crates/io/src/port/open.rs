@@ -186,6 +186,15 @@ fn target(name: Term) -> Option<(Target, Vec<u8>)> {
     }
 }
 
+/// Whether the first argument of `open_port` asks for a program, which takes long to start.
+pub fn starts_program(name: Term) -> bool {
+    match target(name) {
+        Some((Target::Executable { .. }, _)) => true,
+        Some((Target::Spawn, name)) => drivers::find(&name).is_none(),
+        _ => false,
+    }
+}
+
 /// Opens a port for `owner`, and links it to the owner at the port's end. The caller is the owner: it enters the link at
 /// its end before it looks at its signals.
 pub fn open(owner: Term, name: Term, given: Term) -> Result<Arc<Port>, Error> {

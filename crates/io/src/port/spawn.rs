@@ -1,16 +1,22 @@
 //! Programs behind ports: starting them, and noticing that they have ended.
 //!
 //! # Children
-//! Each child is waited for by its number: a library may have children of its own, which are its own to wait for. The kernel tells of
-//! a child's end by a descriptor that is watched like any other; where it gives none, a thread looks at times. The list of children is
-//! locked while one is started, so that none ends before it is on the list. A child whose port is gone is waited for all
-//! the same: nothing is left behind in the kernel.
+//! Each child is waited for by its number: a library may have children of its own, which are its
+//! own to wait for. The kernel tells of a child's end by a descriptor that is watched like any
+//! other; where it gives none, a thread looks at times. A child whose port is gone is waited for
+//! all the same: nothing is left behind in the kernel.
+//!
+//! # Starting one
+//! The kernel takes a millisecond or more to start a program, and the thread that asks for it
+//! sleeps meanwhile. So dirty threads do it, several at a time. A child that was started may end
+//! before it is on the list of children. Whoever finds a child that isn't there waits for the
+//! starts under way ([`STARTING`]) before it takes it for a stranger.
 
 use super::Port;
 use super::settings::{Options, Target};
 use crate::os::{child, descriptor};
 use crate::poll::{self, Id, Ready};
-use purlin_term::sync::{Condvar, Mutex};
+use purlin_term::sync::{Condvar, Mutex, RwLock};
 use std::collections::{HashMap, VecDeque};
 use std::ffi::CString;
 use std::io;
@@ -54,24 +60,40 @@ static CHILDREN: LazyLock<Mutex<Children>> = LazyLock::new(|| {
     })
 });
 
-/// Whether the process with that number is or was the program of a port. One that was is told once.
-fn is_program(pid: libc::pid_t) -> bool {
-    let mut c = CHILDREN.lock();
-    if c.running.contains_key(&pid) {
+/// Held for reading from before a program is started until it is on the list, and taken before that
+/// is locked.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// What `known` tells of the list of children, which has all that were started before this was
+/// called.
+fn sure(known: impl Fn(&mut Children) -> bool) -> bool {
+    if known(&mut CHILDREN.lock()) {
         return true;
     }
-    let at = c.ended.iter().position(|&p| p == pid);
-    at.is_some_and(|at| c.ended.remove(at).is_some())
+    let _none = STARTING.write();
+    known(&mut CHILDREN.lock())
+}
+
+/// Whether the process with that number is or was the program of a port. One that was is told once.
+fn is_program(pid: libc::pid_t) -> bool {
+    sure(|c| {
+        if c.running.contains_key(&pid) {
+            return true;
+        }
+        let at = c.ended.iter().position(|&p| p == pid);
+        at.is_some_and(|at| c.ended.remove(at).is_some())
+    })
 }
 
 /// Whether the process with that number is the program of a port, whose end is noticed here.
 pub(super) fn is_running(pid: libc::pid_t) -> bool {
-    CHILDREN.lock().running.contains_key(&pid)
+    sure(|c| c.running.contains_key(&pid))
 }
 
 /// Waits for a child that has ended, unless it is the program of a port.
 pub(super) fn wait_for_stranger(pid: libc::pid_t) {
     // No program is started meanwhile that could get the number.
+    let _none = STARTING.write();
     let c = CHILDREN.lock();
     if !c.running.contains_key(&pid) {
         // Somebody else may have waited for it.
@@ -246,11 +268,12 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
         purlin_term::say::error(format_args!("spawn: Could not cd to {dir}\r\n"));
         child.failed = Some(exited(crate::posix::errno_of(&e)));
     } else {
-        let mut all = CHILDREN.lock();
+        LazyLock::force(&CHILDREN);
+        let _starting = STARTING.read();
         match child::spawn(&c, &wiring) {
             Ok(pid) => {
                 child.pid = Some(pid);
-                all.running.insert(pid, port);
+                CHILDREN.lock().running.insert(pid, port);
                 watch(pid);
             }
             Err(e) => match crate::posix::errno_of(&e) {

@@ -16,6 +16,8 @@
 //! | `QUIET` | it is sensitive: whoever sends it an exit signal doesn't tell those who trace | the owner | the owner |
 //! | `OWN_THREAD` | it runs on a thread of its own, never in a run queue | spawn | never |
 //! | `LONG_QUEUE` | much was in transit when it last looked: senders give way sooner | the owner | the owner |
+//! | `DIRTY` | it is queued to run on a dirty thread: it waits in a pool, or has left its place there to do what signals ask of it | the owner, with `QUEUED` | the thread that dequeues it |
+//! | `DIRTY_IO` | with `DIRTY`: the pool is that for input and output | the owner, with `DIRTY` | the thread that dequeues it |
 //! | `CONTROL` | a signal that is no message may be in transit, or what it asks for not done yet | senders, with `SIGNALS`; upkeep, which runs it for a while | the owner, when all is done and it runs code |
 //! | priority, 2 bits | 0 low, 1 normal, 2 high, 3 max | the owner | |
 //!
@@ -30,6 +32,10 @@
 //!    If either is set it keeps the process. So no wake-up is lost.
 //! 4. A wake-up may hit a cell that has been given to another process meanwhile. That process finds nothing new and
 //!    waits again: wake-ups carry no meaning of their own.
+//! 5. Nobody waits for a dirty thread with a control signal: whoever sets the last of `DIRTY`,
+//!    `SIGNALS` and `CONTROL` has the process leave the pool for a run queue, keeping its place
+//!    (`sched/pool.rs`). A sender learns of that from [`Wake::Dirty`]; the owner, which sets
+//!    `DIRTY`, asks [`State::calls_from_pool`] under the lock of the pool.
 //!
 //! Nobody else flips a bit: each way from one state to another is a method, which says who may call it and, in builds with debug
 //! assertions, holds it against the word as it was.
@@ -50,6 +56,10 @@ const RAISED: u32 = 1 << 13;
 const LONG_QUEUE: u32 = 1 << 14;
 const QUIET: u32 = 1 << 15;
 const CONTROL: u32 = 1 << 16;
+const DIRTY: u32 = 1 << 17;
+const DIRTY_IO: u32 = 1 << 18;
+/// Cleared by whoever dequeues the process.
+const WAITED: u32 = QUEUED | GREW | AGED | RAISED | DIRTY | DIRTY_IO;
 const PRIO_SHIFT: u32 = 8;
 const PRIO_MASK: u32 = 3 << PRIO_SHIFT;
 
@@ -82,6 +92,9 @@ pub enum Wake {
     Seen,
     /// As `Seen`, and it has `LONG_QUEUE`.
     Behind,
+    /// It waits in a dirty pool (true: for input and output). The waker must have it leave the
+    /// pool: see rule 5.
+    Dirty(bool),
 }
 
 /// The outcome of an attempt to wait.
@@ -177,6 +190,14 @@ pub(crate) struct Taken {
     pub(crate) signals: bool,
     /// It was taken before its turn, to do what signals ask of it.
     pub(crate) raised: bool,
+    /// It has a place in a dirty pool (true: for input and output).
+    pub(crate) dirty: Option<bool>,
+}
+
+/// The pool of a word.
+#[inline]
+fn pool(s: u32) -> Option<bool> {
+    (s & DIRTY != 0).then_some(s & DIRTY_IO != 0)
 }
 
 /// See the module head.
@@ -265,6 +286,12 @@ impl State {
                 .0
                 .compare_exchange_weak(s, new, Ordering::AcqRel, Ordering::Acquire)
             {
+                Ok(_)
+                    if new & (DIRTY | SIGNALS | CONTROL) == DIRTY | SIGNALS | CONTROL
+                        && s & (SIGNALS | CONTROL) != SIGNALS | CONTROL =>
+                {
+                    return Wake::Dirty(s & DIRTY_IO != 0);
+                }
                 Ok(_) if waits => {
                     return Wake::Enqueue(Priority::ALL[((s & PRIO_MASK) >> PRIO_SHIFT) as usize]);
                 }
@@ -285,26 +312,21 @@ impl State {
             self.0.fetch_and(!LONG_QUEUE, Ordering::Relaxed);
         }
     }
-    /// Scheduler, having dequeued it: becomes the owner.
-    pub(crate) fn start_running(&self) {
-        let mut s = self.bits();
-        while let Err(now) = self.0.compare_exchange_weak(
-            s,
-            (s & !(QUEUED | GREW | AGED | RAISED)) | RUNNING,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        ) {
-            s = now;
-        }
-        debug_assert!(s & QUEUED != 0 && s & RUNNING == 0);
+    /// Scheduler or dirty thread, having dequeued it: becomes the owner.
+    pub(crate) fn start_running(&self) -> Taken {
+        self.start(0)
     }
     /// As [`State::start_running`], and clears `SIGNALS`, where the new owner fetches them at once.
     #[inline]
     pub(crate) fn start_fetching(&self) -> Taken {
+        self.start(SIGNALS)
+    }
+    #[inline]
+    fn start(&self, fetched: u32) -> Taken {
         let mut s = self.bits();
         while let Err(now) = self.0.compare_exchange_weak(
             s,
-            (s & !(QUEUED | GREW | AGED | SIGNALS | RAISED)) | RUNNING,
+            (s & !(WAITED | fetched)) | RUNNING,
             Ordering::AcqRel,
             Ordering::Acquire,
         ) {
@@ -314,14 +336,29 @@ impl State {
         Taken {
             signals: s & SIGNALS != 0,
             raised: s & RAISED != 0,
+            dirty: pool(s),
         }
     }
     /// Owner: gives the process back as queued; the caller puts it into a run queue of the priority returned.
     pub(crate) fn requeue(&self) -> Priority {
+        self.requeue_with(0)
+    }
+    /// Owner: gives the process back as queued for a dirty thread; the caller puts it into that
+    /// pool, at the priority returned.
+    pub(crate) fn requeue_dirty(&self, io: bool) -> Priority {
+        self.requeue_with(DIRTY | if io { DIRTY_IO } else { 0 })
+    }
+    /// Whoever puts it into a dirty pool, under the pool's lock: whether it is to leave that at
+    /// once, since control signals have come.
+    #[inline]
+    pub(crate) fn calls_from_pool(&self) -> bool {
+        self.bits() & (SIGNALS | CONTROL) == SIGNALS | CONTROL
+    }
+    fn requeue_with(&self, bits: u32) -> Priority {
         let mut s = self.bits();
         while let Err(now) = self.0.compare_exchange_weak(
             s,
-            (s & !RUNNING) | QUEUED,
+            (s & !RUNNING) | QUEUED | bits,
             Ordering::AcqRel,
             Ordering::Acquire,
         ) {
@@ -435,7 +472,8 @@ impl State {
         let was = before & (ALIVE | RUNNING | EXITING);
         debug_assert!(was == ALIVE | RUNNING, "its owner ends it, once");
     }
-    /// Whoever holds the lock of the queue that it waits in, and takes it to another.
+    /// Whoever holds the lock of the queue that it waits in and takes it to another, or has it
+    /// leave a dirty pool.
     #[inline]
     pub(crate) fn raise(&self) {
         let before = self.set(RAISED);

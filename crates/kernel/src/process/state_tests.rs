@@ -6,7 +6,7 @@ use super::state::*;
 fn a_wake_up_while_running_is_seen_before_waiting() {
     let s = State::free();
     s.publish_queued(Priority::Normal, false);
-    s.start_running();
+    let _ = s.start_running();
     assert_eq!(s.wake(), Wake::Seen);
     assert_eq!(s.try_wait(false), Wait::Awake);
     assert!(s.take_signals() && !s.take_signals());
@@ -17,11 +17,11 @@ fn a_wake_up_while_running_is_seen_before_waiting() {
 fn exactly_one_waker_queues_a_waiting_process() {
     let s = State::free();
     s.publish_queued(Priority::High, false);
-    s.start_running();
+    let _ = s.start_running();
     assert_eq!(s.try_wait(false), Wait::Waiting);
     assert_eq!(s.wake(), Wake::Enqueue(Priority::High));
     assert_eq!(s.wake_by_timeout(), Wake::Seen);
-    s.start_running();
+    let _ = s.start_running();
     assert!(s.take_signals() && s.take_timeout());
 }
 
@@ -30,13 +30,13 @@ fn upkeep_takes_what_has_waited_since_it_was_seen() {
     let s = State::free();
     assert_eq!(s.age(), Age::Nothing);
     s.publish_queued(Priority::Normal, false);
-    s.start_running();
+    let _ = s.start_running();
     assert_eq!(s.age(), Age::Nothing);
     assert_eq!(s.try_wait(true), Wait::Waiting);
     assert_eq!(s.age(), Age::First);
     assert_eq!(s.wake(), Wake::Enqueue(Priority::Normal));
     assert_eq!(s.age(), Age::Nothing);
-    s.start_running();
+    let _ = s.start_running();
     assert!(s.take_signals());
     assert_eq!(s.try_wait(true), Wait::Waiting);
     assert_eq!((s.age(), s.age()), (Age::First, Age::Owned));
@@ -56,12 +56,12 @@ fn a_free_cell_is_never_queued() {
 fn a_timeout_does_not_keep_a_suspended_process_running() {
     let s = State::free();
     s.publish_queued(Priority::Normal, false);
-    s.start_running();
+    let _ = s.start_running();
     s.suspend();
     assert_eq!(s.wake_by_timeout(), Wake::Seen);
     assert_eq!(s.try_suspend(), Wait::Waiting);
     assert_eq!(s.wake(), Wake::Enqueue(Priority::Normal));
-    s.start_running();
+    let _ = s.start_running();
     assert_eq!(s.try_suspend(), Wait::Awake);
     assert!(s.take_signals() && s.load().is_suspended() && s.take_timeout());
 }
@@ -71,7 +71,7 @@ fn what_was_sent_before_a_look_is_settled_or_seen() {
     let s = State::free();
     s.publish_queued(Priority::Normal, false);
     assert!(!s.load().runs_undisturbed());
-    s.start_running();
+    let _ = s.start_running();
     assert!(s.load().runs_undisturbed());
     // Messages disturb nothing.
     assert_eq!(s.wake(), Wake::Seen);
@@ -93,4 +93,35 @@ fn what_was_sent_before_a_look_is_settled_or_seen() {
     // Upkeep runs no code of it.
     assert!(matches!((s.age(), s.age()), (Age::First, Age::Owned)));
     assert!(!s.load().runs_undisturbed());
+}
+
+#[test]
+fn who_completes_the_reason_to_leave_a_pool_is_told() {
+    let s = State::free();
+    s.publish_queued(Priority::Normal, false);
+    let _ = s.start_running();
+    assert_eq!(s.requeue_dirty(true), Priority::Normal);
+    assert!(!s.calls_from_pool());
+    // A message is no reason.
+    assert_eq!(s.wake(), Wake::Seen);
+    assert_eq!(s.wake_by_timeout(), Wake::Seen);
+    assert!(!s.calls_from_pool());
+    assert_eq!(s.wake_for(true), Wake::Dirty(true));
+    assert_eq!(s.wake_for(true), Wake::Seen);
+    assert!(s.calls_from_pool());
+    s.raise();
+    let taken = s.start_fetching();
+    assert!(taken.signals && taken.raised && taken.dirty == Some(true));
+    // What it has not settled yet is a reason as soon as any signal comes.
+    assert_eq!(s.requeue_dirty(false), Priority::Normal);
+    assert_eq!(s.wake_by_timeout(), Wake::Seen);
+    assert_eq!(s.wake(), Wake::Dirty(false));
+    let taken = s.start_running();
+    assert!(taken.signals && !taken.raised && taken.dirty == Some(false));
+    // It is told to the owner if it came before.
+    let _ = s.requeue_dirty(false);
+    assert!(s.calls_from_pool());
+    assert_eq!(s.start_running().dirty, Some(false));
+    let _ = s.requeue();
+    assert_eq!(s.start_running().dirty, None);
 }

@@ -14,6 +14,8 @@ pub mod own;
 pub mod parker;
 pub(crate) mod place;
 pub mod pool;
+#[cfg(test)]
+mod pool_tests;
 pub mod queues;
 #[cfg(test)]
 mod queues_tests;
@@ -569,13 +571,45 @@ pub(crate) fn rest_if_stopped() {
     }
 }
 
-/// Queues a process, whose `QUEUED` bit is set, for a thread that may block (or compute long).
+#[inline]
+fn dirty(io: bool) -> &'static Pool {
+    if io { &DIRTY_IO.pool } else { &DIRTY_CPU.pool }
+}
+
+/// Queues a process, which its owner has given back by `requeue_dirty`, for a thread that may block
+/// (or compute long). One with control signals to handle goes by a run queue first.
 #[inline]
 pub(crate) fn enqueue_dirty(p: *mut Process, prio: Priority, io: bool) {
-    let dirty = if io { &DIRTY_IO } else { &DIRTY_CPU };
-    let cell = table().index(p);
-    crate::waits::queued_dirty(cell);
-    dirty.pool.put(cell, prio);
+    crate::waits::queued_dirty(table().index(p));
+    enqueue_dirty_back(p, prio, io);
+}
+
+/// As [`enqueue_dirty`], for a process that has waited there already.
+pub(crate) fn enqueue_dirty_back(p: *mut Process, prio: Priority, io: bool) {
+    // SAFETY: cells are never unmapped; the state word is an atomic.
+    let state = unsafe { &(*p).state };
+    if !dirty(io).put(table().index(p), prio, || state.calls_from_pool()) {
+        state.raise();
+        enqueue(p, prio);
+    }
+}
+
+/// A control signal has come to a process that waits for a dirty thread: it handles that on a
+/// scheduler.
+#[cold]
+pub(crate) fn call_from_pool(p: *mut Process, io: bool) {
+    if dirty(io).take_out(table().index(p)) {
+        // SAFETY: as above.
+        let state = unsafe { &(*p).state };
+        state.raise();
+        enqueue(p, state.priority());
+    }
+}
+
+/// A process that has left a dirty pool for a while, and which the caller owns, doesn't come back
+/// to its place.
+pub(crate) fn leaves_pool(p: *mut Process, io: bool) {
+    dirty(io).forget(table().index(p));
 }
 
 /// Bytes of the native stack of each thread.

@@ -223,6 +223,20 @@ impl Queues {
         }
         false
     }
+    /// Whether a process waits here.
+    pub(super) fn holds(&self, cell: u32) -> bool {
+        self.levels.iter().any(|l| l.contains(&cell))
+    }
+    /// Takes a process away that waits here.
+    pub(super) fn remove(&mut self, cell: u32) {
+        for l in &mut self.levels {
+            if let Some(i) = l.iter().position(|&c| c == cell) {
+                l.remove(i);
+                self.len -= 1;
+                return;
+            }
+        }
+    }
     /// Processes of high priority and above.
     #[inline]
     pub(super) fn urgent(&self) -> usize {

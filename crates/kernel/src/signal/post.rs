@@ -56,6 +56,10 @@ pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pus
             Pushed::Done
         }
         Wake::Seen => Pushed::Done,
+        Wake::Dirty(io) => {
+            sched::call_from_pool(p, io);
+            Pushed::Done
+        }
         Wake::Behind => Pushed::Behind,
     }
 }
@@ -104,8 +108,10 @@ pub fn send_with(to: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
 pub fn wake(pid: Term) {
     if let Some(p) = table().find(pid) {
         // SAFETY: cells are never unmapped; the state word is an atomic.
-        if let Wake::Enqueue(prio) = unsafe { (*p).state.wake() } {
-            sched::enqueue(p, prio);
+        match unsafe { (*p).state.wake() } {
+            Wake::Enqueue(prio) => sched::enqueue(p, prio),
+            Wake::Dirty(io) => sched::call_from_pool(p, io),
+            Wake::Seen | Wake::Behind => {}
         }
     }
 }

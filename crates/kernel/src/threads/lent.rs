@@ -6,9 +6,11 @@
 //! when it asks whether its process is alive. A signal that ends the process ends it for all others then ([`exit::end_within`]). Nothing
 //! that the function may know of moves: who wants the process collected waits until the function has returned.
 //!
-//! A native of this runtime that sees no process, and only makes terms on its heap, need not be asked: the process is divided for the
-//! call ([`open`]). The native keeps its context, with one half of the heap, and the watcher acts in another context, with the other
-//! half (`purlin_term::twin`).
+//! A native of this runtime that sees no process, and only makes terms on its heap, need not be
+//! asked: the process is divided for the call ([`open`]). The native keeps its context, with one
+//! half of the heap, and the watcher acts in another context, with the other half
+//! (`purlin_term::twin`). Where the process has ended the native asks for that itself, and breaks
+//! off (`purlin_term::ending`).
 
 use crate::cx::Cx;
 use crate::lifecycle::exit;
@@ -21,7 +23,7 @@ use crate::sync::{AtomicPtr, Mutex, Ordering};
 use purlin_native::cx::Env;
 use purlin_native::reschedule::{self, Name};
 use purlin_term::heap::Heap;
-use purlin_term::{Term, gc};
+use purlin_term::{Term, ending, gc};
 use std::cell::{Cell, RefCell};
 use std::ptr::null_mut;
 use std::sync::LazyLock;
@@ -119,9 +121,9 @@ unsafe fn open(cx: *mut Env, name: Name, f: &mut dyn FnMut()) -> bool {
     twin.heap = (*cx).heap.divide();
     slot.ended.store(false, Ordering::Relaxed);
     slot.divided.store(true, Ordering::Relaxed);
-    reschedule::set_ended(Some(&slot.ended));
+    ending::set(Some(&slot.ended));
     lend(&raw mut *twin, f);
-    reschedule::set_ended(None);
+    ending::set(None);
     slot.divided.store(false, Ordering::Relaxed);
     let others = std::mem::replace(&mut twin.heap, Heap::empty());
     (*cx).heap.unite(others);

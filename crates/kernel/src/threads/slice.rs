@@ -9,7 +9,7 @@ use crate::lifecycle::exit;
 use crate::msacc::{self, State};
 use crate::process::Enter;
 use crate::process::saved;
-use crate::process::state::{Priority, Wait};
+use crate::process::state::{Priority, Taken, Wait};
 use crate::process::task::Task;
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER};
 use crate::profile;
@@ -33,7 +33,7 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
     unsafe {
         let taken = (*p).state.start_fetching();
         if taken.raised {
-            return raised(cx, p, taken.signals);
+            return raised(cx, p, taken);
         }
         sched::set_running_priority((*p).state.priority());
         events::begins(&mut *p);
@@ -69,7 +69,7 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
                 }
             }
             After::Dirty(io) => {
-                let prio = (*p).state.requeue();
+                let prio = (*p).state.requeue_dirty(io);
                 sched::enqueue_dirty(p, prio, io);
             }
         }
@@ -104,13 +104,13 @@ fn short_slice() -> i64 {
     }
 }
 
-/// A process was taken from its run queue before its turn: it does what signals ask of it, and waits on for its turn. Gives
-/// the reductions that it used.
+/// A process was taken from its run queue before its turn, or has left its place in a dirty pool:
+/// it does what signals ask of it, and waits on for its turn. Gives the reductions that it used.
 ///
 /// # Safety
 /// As for [`normal`]; no process is in the context.
 #[cold]
-unsafe fn raised(cx: &mut Cx, p: *mut Process, signals: bool) -> i64 {
+unsafe fn raised(cx: &mut Cx, p: *mut Process, taken: Taken) -> i64 {
     sched::set_running_priority((*p).state.priority());
     cx.enter(p);
     cx.reds = SLICE;
@@ -119,12 +119,24 @@ unsafe fn raised(cx: &mut Cx, p: *mut Process, signals: bool) -> i64 {
         waits::goes_on(cx, true);
     }
     msacc::change(State::Emulator);
-    if !signals || obey(cx, (*p).pc) {
+    if !taken.signals || obey(cx, (*p).pc, taken.dirty) {
         account(cx);
         let live = (*p).live as usize;
         cx.leave((*p).pc, live);
-        let prio = (*p).state.requeue();
-        sched::enqueue_back(p, prio);
+        match taken.dirty {
+            Some(io) if !(*p).state.load().is_suspended() => {
+                (*p).state.settle_control();
+                let prio = (*p).state.requeue_dirty(io);
+                sched::enqueue_dirty_back(p, prio, io);
+            }
+            place => {
+                if let Some(io) = place {
+                    sched::leaves_pool(p, io);
+                }
+                let prio = (*p).state.requeue();
+                sched::enqueue_back(p, prio);
+            }
+        }
     }
     msacc::change(State::Other);
     SLICE - cx.reds
@@ -139,7 +151,10 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
         sched::count_switch();
         // SAFETY: as in `normal`.
         unsafe {
-            (*p).state.start_running();
+            if let Some(io) = (*p).state.start_running().dirty {
+                // It comes back to the end of that queue.
+                sched::leaves_pool(p, io);
+            }
             cx.enter(p);
             if (*p).has(process::TIMED) {
                 waits::goes_on(cx, true);
@@ -162,7 +177,7 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
                     sched::rest_if_stopped();
                 }
                 After::Dirty(io) => {
-                    let prio = (*p).state.requeue();
+                    let prio = (*p).state.requeue_dirty(io);
                     sched::enqueue_dirty(p, prio, io);
                     return;
                 }
@@ -178,7 +193,7 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
 pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
     // SAFETY: as in `normal`.
     unsafe {
-        (*p).state.start_running();
+        let _ = (*p).state.start_running();
         sched::set_running_priority((*p).state.priority());
         cx.enter(p);
         waits::runs(cx, process::table().index(p), true);
@@ -188,7 +203,7 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         let pc = (*p).pc;
         // What has come while it waited for this thread may end it.
         if (*p).state.take_signals() {
-            let goes_on = obey(cx, pc);
+            let goes_on = obey(cx, pc, None);
             if !goes_on {
                 return msacc::change(State::Other);
             }
@@ -234,7 +249,7 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
             },
             Next::Gone => {}
             Next::Dirty(io) => {
-                let prio = (*p).state.requeue();
+                let prio = (*p).state.requeue_dirty(io);
                 sched::enqueue_dirty(p, prio, io);
             }
         }
@@ -332,32 +347,35 @@ fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
     order
 }
 
-/// The process that was entered does what signals ask of it. False: it has ended.
+/// The process that was entered does what signals ask of it. False: it has ended. `place`: the
+/// dirty pool that it has a place in.
 ///
 /// # Safety
 /// A process is in the context and this thread's. It is packed: `pc` is where it goes on, its registers are those that [`Process`]
 /// says are live.
-unsafe fn obey(cx: &mut Cx, pc: *const u64) -> bool {
+unsafe fn obey(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
     let p = cx.proc;
     // Tasks may collect: registers are roots.
     cx.interp.live = (*p).live as usize;
     cx.bif_pc = pc;
     handle::fetch_all(cx);
-    if (*p).has(EXIT_PENDING) {
-        end(cx);
-        return false;
-    }
-    if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
+    if !(*p).has(EXIT_PENDING)
+        && let Some(e) = (*p).ext().and_then(|e| e.rare())
+    {
         for t in in_turn(std::mem::take(&mut e.deferred)) {
             t(Some(cx));
         }
-        // One that was collected may have turned out to be larger than it may be.
-        if (*p).has(EXIT_PENDING) {
-            end(cx);
-            return false;
-        }
     }
-    true
+    // One that was collected may have turned out to be larger than it may be.
+    let ends = (*p).has(EXIT_PENDING);
+    if ends {
+        if let Some(io) = place {
+            // As soon as it has ended its cell may be another's.
+            sched::leaves_pool(p, io);
+        }
+        end(cx);
+    }
+    !ends
 }
 
 /// Runs the process that was entered until it is over with it for now. `signals`: some have come, and their bit has been
@@ -374,7 +392,7 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
     loop {
         let mut pc = (*p).pc;
         // Between time slices it does what signals ask of it.
-        if (std::mem::take(&mut signals) || (*p).state.take_signals()) && !obey(cx, pc) {
+        if (std::mem::take(&mut signals) || (*p).state.take_signals()) && !obey(cx, pc, None) {
             return After::Gone;
         }
         let state = (*p).state.load();

@@ -31,7 +31,12 @@ fn add_link(cx: &mut Cx, port: Term) {
 }
 
 fn open_port_2(cx: &mut Cx, [name, settings]: [Term; 2]) -> BifResult {
-    cx.bump(OPEN_REDUCTIONS);
+    if !cx.dirty {
+        cx.bump(OPEN_REDUCTIONS);
+        if port::open::starts_program(name) && !purlin_kernel::os::single::on() {
+            return Err(Fail::Dirty);
+        }
+    }
     let me = cx.self_pid();
     match port::open::open(me, name, settings) {
         Ok(p) => {
@@ -348,7 +353,7 @@ fn ports_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
 }
 
 bifs! {
-    Plain "erts_internal":"open_port"/2 = open_port_2 [reads(All) makes outside(Port)];
+    DirtyIo "erts_internal":"open_port"/2 = open_port_2 [here reads(All) makes outside(Port)];
     Plain "erts_internal":"port_command"/3 = port_command_3 [writes(Cell)];
     Plain "purlin":"watch_writes"/2 = watch_writes_2;
     Plain "purlin":"measure_output"/5 = measure_output_5;

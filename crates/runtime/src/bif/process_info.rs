@@ -13,7 +13,9 @@ use crate::{bifs, lazy_atoms};
 use purlin_isa::release::Feature;
 use purlin_kernel::outside::outside;
 use purlin_kernel::threads::lent;
-use purlin_native::reschedule::Name;
+use purlin_native::bif::{Kind, native};
+use purlin_native::reschedule::{self, Name};
+use purlin_natives::re;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::layout::{BIN_SIZE, NEXT};
 use purlin_term::release::{
@@ -50,10 +52,26 @@ fn in_dirty_native(cx: &mut Cx) -> bool {
     cx.dirty || purlin_io::blocking::waits(cx)
 }
 
+/// The native that the process waits for a dirty thread to be called in: its own name, not that of
+/// what it has trapped to.
+fn awaited_native(cx: &Cx) -> Option<Name> {
+    // SAFETY: it goes on there.
+    let x = unsafe { crate::interp::called_native(cx.bif_pc) }?;
+    let row = native(x.module, x.function, x.arity as u32)?.1;
+    if !matches!(row.kind, Kind::DirtyCpu | Kind::DirtyIo) {
+        return None;
+    }
+    match (row.module, row.name) {
+        ("purlin", "long") => reschedule::called(cx.x[0]),
+        ("purlin", "re_long") => Some(re::called(cx.x[2], cx.x[3])),
+        _ => Some((x.module, x.function, x.arity as usize)),
+    }
+}
+
 /// The native that such a process is in; None: it is in a function of a library, which stands in its module's code.
 fn dirty_native(cx: &mut Cx) -> Option<Name> {
     if !in_dirty_native(cx) {
-        return None;
+        return awaited_native(cx);
     }
     lent::within_native(cx).or_else(|| {
         // SAFETY: it is at the call of a native or of such a function.

@@ -5,6 +5,7 @@ use crate::alloc::Alloc;
 use crate::atom;
 use crate::bin::RcBin;
 use crate::definition;
+use crate::ending;
 use crate::fun::{Export, FunEntry};
 use crate::iolist::IoSlice;
 use crate::layout::{FUN_WORDS, heap_bin_limit};
@@ -187,12 +188,16 @@ pub fn decode<A: Alloc + ?Sized>(
     opts: Options,
 ) -> Result<(Term, usize), DecodeError> {
     let mut d = Decoder::new(bytes, opts)?;
-    loop {
-        if let Some(t) = d.step(a, hooks, usize::MAX)? {
+    while !ending::is_over() {
+        if let Some(t) = d.step(a, hooks, ending::STEPS)? {
             return Ok((t, d.used()));
         }
     }
+    Err(DecodeError::Malformed(d.used()))
 }
+
+/// Bytes that are inflated between two looks whether anybody waits for them.
+const INFLATED_AT_ONCE: usize = 1 << 16;
 
 fn inflate(data: &[u8], size: usize) -> Result<(Vec<u8>, usize), DecodeError> {
     if size / MAX_INFLATION > data.len() {
@@ -204,9 +209,17 @@ fn inflate(data: &[u8], size: usize) -> Result<(Vec<u8>, usize), DecodeError> {
     loop {
         let at = z.total_in() as usize;
         let before = out.len();
+        let here = &data[at..];
+        let (some, how) = match here.split_at_checked(INFLATED_AT_ONCE) {
+            Some((some, [_, ..])) => (some, flate2::FlushDecompress::None),
+            _ => (here, flate2::FlushDecompress::Finish),
+        };
         let s = z
-            .decompress_vec(&data[at..], &mut out, flate2::FlushDecompress::Finish)
+            .decompress_vec(some, &mut out, how)
             .map_err(|_| DecodeError::Malformed(6))?;
+        if ending::is_over() {
+            return Err(DecodeError::Malformed(6));
+        }
         match s {
             flate2::Status::StreamEnd if out.len() == size => {
                 return Ok((out, z.total_in() as usize));

@@ -3,6 +3,7 @@
 use super::{VERSION, aliases, tag};
 use crate::atom;
 use crate::compare::cmp_exact;
+use crate::ending;
 use crate::layout::RefView;
 use crate::magic;
 use crate::node;
@@ -175,7 +176,7 @@ pub struct Parts {
 }
 
 /// Encodes, without compression, but for the contents of binaries of at least `leave_out` bytes that start at a byte.
-/// None: a binary has 4 GiB or more, which the format can't tell.
+/// None: a binary has 4 GiB or more, which the format can't tell; or nobody waits for it any more.
 pub fn encode_parts(t: Term, opts: Options, leave_out: usize) -> Option<Parts> {
     let opts = Options {
         compressed: 0,
@@ -183,8 +184,8 @@ pub fn encode_parts(t: Term, opts: Options, leave_out: usize) -> Option<Parts> {
     };
     let mut e = Encoder::new(t, opts);
     e.leave_out = leave_out;
-    loop {
-        if let Some(bytes) = e.step(usize::MAX) {
+    while !ending::is_over() {
+        if let Some(bytes) = e.step(ending::STEPS) {
             return (!e.too_long).then(|| Parts {
                 size: bytes.len() + e.left_bytes + e.spare_bytes,
                 bytes,
@@ -192,6 +193,7 @@ pub fn encode_parts(t: Term, opts: Options, leave_out: usize) -> Option<Parts> {
             });
         }
     }
+    None
 }
 
 /// `term_to_binary/2`.
@@ -204,14 +206,15 @@ pub fn encode(t: Term, opts: Options) -> Vec<u8> {
     }
 }
 
-/// As [`encode`]; None: a binary has 4 GiB or more, which the format can't tell.
+/// As [`encode`]; None as for [`encode_parts`].
 pub fn encode_all(t: Term, opts: Options) -> Option<Vec<u8>> {
     let mut e = Encoder::new(t, opts);
-    loop {
-        if let Some(v) = e.step(usize::MAX) {
+    while !ending::is_over() {
+        if let Some(v) = e.step(ending::STEPS) {
             return (!e.too_long).then_some(v);
         }
     }
+    None
 }
 
 /// The answer of `external_size`: the bytes that [`encode`] makes without compression, and what stock counts beyond them.
@@ -224,7 +227,7 @@ pub fn external_size(t: Term, opts: Options) -> Option<usize> {
     let mut e = Encoder::new(t, opts);
     e.leave_out = 0;
     let mut size = 0;
-    loop {
+    while !ending::is_over() {
         if let Some(bytes) = e.step(TERMS_KEPT) {
             return (!e.too_long).then_some(size + bytes.len() + e.left_bytes + e.spare_bytes);
         }
@@ -235,7 +238,11 @@ pub fn external_size(t: Term, opts: Options) -> Option<usize> {
             e.left_out.clear();
         }
     }
+    None
 }
+
+/// Bytes that are compressed between two looks whether anybody waits for them: a few milliseconds.
+const COMPRESSED_AT_ONCE: usize = 1 << 16;
 
 /// So many terms are measured before their bytes are forgotten.
 const TERMS_KEPT: usize = 4096;
@@ -523,7 +530,12 @@ impl Encoder {
         head.extend((size as u32).to_be_bytes());
         let level = flate2::Compression::new(self.opts.compressed.min(9));
         let mut z = flate2::write::ZlibEncoder::new(head, level);
-        match z.write_all(&out[1..]).and_then(|()| z.finish()) {
+        for part in out[1..].chunks(COMPRESSED_AT_ONCE) {
+            if ending::is_over() || z.write_all(part).is_err() {
+                return out;
+            }
+        }
+        match z.finish() {
             Ok(v) if v.len() <= out.len() => v,
             _ => out,
         }
