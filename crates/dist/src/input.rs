@@ -180,12 +180,10 @@ impl Payload<'_> {
             [first, ..] => self.versioned && *first != VERSION,
         }
     }
+    /// The term. As in stock, bytes behind it mean nothing.
     fn decode<A: Alloc + ?Sized>(&self, a: &mut A) -> Result<Term, Bad> {
-        let (t, used) = decode(self.bytes(), self.versioned, &self.atoms, a)?;
-        match used == self.bytes().len() {
-            true => Ok(t),
-            false => Err(Bad::Data),
-        }
+        let (t, _) = decode(self.bytes(), self.versioned, &self.atoms, a)?;
+        Ok(t)
     }
     fn owned(&self) -> Result<OwnedTerm, Bad> {
         let mut f = Fragment::new();
@@ -246,9 +244,9 @@ impl Undecoded for Left {
         let before = d.used();
         let step = match d.step(to, &CodeHooks, budget) {
             Ok(None) => Step::More,
-            Ok(Some(t)) if d.used() == self.bytes.len() => Step::Whole(t),
+            Ok(Some(t)) => Step::Whole(t),
             Err(DecodeError::AtomTableFull) => purlin_term::atom::full(),
-            Ok(Some(_)) | Err(_) => Step::Bad,
+            Err(_) => Step::Bad,
         };
         (step, d.used().saturating_sub(before))
     }
@@ -700,7 +698,9 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
         (op::MONITOR_P, &[by, watched, r]) if is_of(by, n) && is_ref(r) => {
             monitor(n, id, by, watched, r)
         }
-        (op::DEMONITOR_P, &[by, watched, r]) if is_ref(r) => demonitor(by, watched, r),
+        (op::DEMONITOR_P, &[by, watched, r]) if is_of(by, n) && is_ref(r) => {
+            demonitor(by, watched, r)
+        }
         (op::MONITOR_P_EXIT, &[watched, by, r, reason]) if is_ref(r) => {
             let reason = reason_of(n, id, Some(reason), payload)?;
             down(n, watched, by, r, reason)
@@ -846,8 +846,8 @@ fn message_to(
     if to.is_local_pid() {
         return deliver(n, id, to, None, token, payload);
     }
-    // Of an earlier life of this node.
-    match to.is_pid() && is_old(to) {
+    // Of an earlier life of this node, or of another node: nobody gets it.
+    match to.is_pid() {
         true => Ok(()),
         false => Err(Bad::Message),
     }
@@ -936,10 +936,10 @@ fn signal_with(
 fn link(n: &Arc<Node>, id: u32, from: Term, to: Term) -> Result<(), Bad> {
     let key = RemotePid::of(from).ok_or(Bad::Message)?;
     if !to.is_local_pid() {
-        if !is_old(to) {
+        if to.is_pid() && !is_old(to) {
             return Err(Bad::Message);
         }
-        // The process is of an earlier life of this node.
+        // A process of an earlier life of this node, or what is no process at all, is answered for as one that is gone.
         signals::send_link_exit(id, to, &key, am::NOPROC);
         return Ok(());
     }
@@ -1105,9 +1105,13 @@ fn demonitor(by: Term, watched: Term, r: Term) -> Result<(), Bad> {
 
 /// The target of a monitor of this node has ended.
 fn down(n: &Node, watched: Term, by: Term, r: Term, reason: Reason) -> Result<(), Bad> {
-    let watches_it = watched.is_atom() || is_of(watched, n);
-    if !watches_it || !by.is_pid() {
+    let is_far = watched.is_pid() && !watched.is_local_pid();
+    if !watched.is_atom() && !is_far || !by.is_pid() {
         return Err(Bad::Message);
+    }
+    // What a node says of a process that isn't its own means nothing.
+    if is_far && !is_of(watched, n) {
+        return Ok(());
     }
     if !by.is_local_pid() {
         return match is_old(by) {
@@ -1352,7 +1356,7 @@ fn spawn_reply(
         Some(RefView::External { node: of, .. }) => of.name == node::this_name(),
         _ => is_old(t),
     };
-    if old(to) || old(r) {
+    if old(to) || is_ref(r) && old(r) {
         return Ok(());
     }
     let key = RefKey::of(r).filter(|_| to.is_local_pid());

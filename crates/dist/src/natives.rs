@@ -45,12 +45,13 @@ lazy_atoms! {
     dist_ctrl_put_data = "dist_ctrl_put_data";
 }
 
-/// Whether an atom has the form of a node's name: something on both sides of one `@`.
+/// Whether an atom has the form of a node's name: letters and digits of ASCII, `-` and `_` before one `@`, and anything behind it.
 fn is_node_name(t: Term) -> bool {
+    let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
     t.is_atom()
-        && atom::name(t)
-            .split_once('@')
-            .is_some_and(|(a, b)| !a.is_empty() && !b.is_empty() && !b.contains('@'))
+        && atom::name(t).split_once('@').is_some_and(|(a, b)| {
+            !a.is_empty() && a.bytes().all(fits) && !b.is_empty() && !b.contains('@')
+        })
 }
 
 fn node_0(_: &mut Cx, []: [Term; 0]) -> BifResult {

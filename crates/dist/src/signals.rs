@@ -8,8 +8,9 @@ use super::frame::Frame;
 use super::process::Process;
 use super::process::ext::{AliasMode, Monitor, RefKey};
 use super::process::remote::{Link, NodeWatch, Remote, RemotePid, Spawn, Watched};
+use super::signal::send::{self, How, Sent};
 use super::signal::token::{self, Token};
-use super::signal::{Kind, Sequel, Signal, handle, send};
+use super::signal::{Kind, Sequel, Signal, handle};
 use super::table::{self, Node, Ready};
 use super::{events, flags, ids, lazy_atoms, process};
 use purlin_native::reschedule::dirty_if_many;
@@ -107,31 +108,10 @@ pub fn was_tied(cx: &mut Cx, n: &Node, id: u32) {
 /// Bytes that are encoded for a reduction.
 const REDUCTION_BYTES: usize = 64;
 
-/// How a message goes to another node.
-#[derive(Clone, Copy, Default)]
-pub struct How {
-    /// The options that `send/3` was called with.
-    pub options: Option<Term>,
-    pub no_connect: bool,
-    pub no_suspend: bool,
-    /// By an alias that has priority it comes before what waits.
-    pub urgent: bool,
-}
-
-/// The outcome of sending a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sent {
-    Done,
-    /// There is no connection, and none was to be made.
-    NotConnected,
-    /// The connection is busy, and who sends did not want to wait.
-    Busy,
-}
-
 /// A message to what is on another node. Waits (`Fail::Wait`) while the connection is busy.
 pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
     let Some(name) = node_of(to) else {
-        return Ok(Sent::Done);
+        return Ok(Sent::Nowhere);
     };
     let n = table::get(name);
     let me = cx.self_pid();
@@ -148,7 +128,7 @@ pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail>
         return Ok(if how.no_connect {
             Sent::NotConnected
         } else {
-            Sent::Done
+            Sent::Nowhere
         });
     };
     match how.options {
@@ -185,7 +165,7 @@ pub fn message(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail>
         let code = told.map_or(op::ALIAS_SEND, |_| op::ALIAS_SEND_TT);
         (code, vec![me.into(), to.into()])
     } else {
-        return Ok(Sent::Done);
+        return Ok(Sent::Nowhere);
     };
     args.extend(told.map(Arg::from));
     let f = frame(code, &args, Some(msg), r.cached(), me.raw());

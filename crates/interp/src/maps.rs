@@ -181,12 +181,12 @@ unsafe fn put_map(cx: &mut Cx, pc: *const u64, exact: bool) -> *const u64 {
                 if let Some(to) = op.fail().given() {
                     return to;
                 }
-                // Of several keys that are missing the least is named.
+                // Of several keys that are missing the first is named, in the order of keys of small maps.
                 let missing = (i..n)
                     .step_by(2)
                     .map(|i| source(cx, e, *list.add(i)))
                     .filter(|&k| !map::contains(m, k))
-                    .min_by(|a, b| purlin_term::compare::cmp_exact(*a, *b));
+                    .min_by(|a, b| map::cmp_keys(*a, *b));
                 let fail = cx.error2(am::BADKEY, missing.unwrap_or(k));
                 return exc::raise(cx, pc, fail, exc::First::None);
             }

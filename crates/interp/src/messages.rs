@@ -10,6 +10,8 @@ use super::{Exit, exc, instr};
 use crate::code;
 use crate::collect::Also;
 use crate::cx::Cx;
+use crate::process::SAVES;
+use crate::process::saved::{self, Call};
 use crate::signal::receive;
 use crate::signal::send::deliver;
 use purlin_isa::ops::{Form, Op};
@@ -162,6 +164,10 @@ pub(super) unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {
     // Counted before, so that a sender which gives way to its receiver may be charged more.
     cx.reds -= SEND_REDUCTIONS;
     cx.bif_pc = pc;
+    if cx.process().has(SAVES) {
+        // As stock, which counts the instruction as a call.
+        saved::note(cx.process(), Call::Function(am::ERLANG, am::SEND, 2));
+    }
     match deliver(cx, to, msg) {
         Ok(t) => {
             cx.x[0] = t;

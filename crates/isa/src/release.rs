@@ -130,6 +130,12 @@ pub const FUNS_OF_INIT: Feature = since(27);
 pub const SMALLER_INTEGERS: Feature = since(27);
 /// Sending to other nodes need not make a process wait: `process_info` and `system_info` tell whether it does.
 pub const ASYNC_DIST_TOLD: Feature = since(26);
+/// In the external format each port has a number of 64 bits. Before, only one whose number takes more than 28.
+pub const PORTS_OF_64_BITS: Feature = since(26);
+/// A reference of the own node is taken with four or five words, of which three are used.
+pub const LONG_REFERENCES_TAKEN: Feature = since(26);
+/// The source of monotonic time tells the resolution that is used, beside that of the clock.
+pub const USED_RESOLUTION_TOLD: Feature = since(26);
 /// Identifiers of the own node's processes and ports may have 60 bits. Before, 28.
 pub const WIDE_IDENTIFIERS: Feature = since(26);
 /// The report of a module that has to be compiled again also says that another release would do.

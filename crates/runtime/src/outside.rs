@@ -3,15 +3,15 @@
 use crate::cx::{Cx, Fail};
 use crate::process::remote::{Remote, Watched};
 use purlin_dist::signals;
-use purlin_kernel::outside::Outside;
+use purlin_kernel::outside::{How, Outside, Sent};
 use purlin_term::{Alloc, Term};
 
 /// Ports, tables, files, sockets and nodes.
 pub(crate) struct World;
 
 impl Outside for World {
-    fn port_send(&self, cx: &mut Cx, port: Term, msg: Term) -> Result<(), Fail> {
-        crate::port::send(cx, port, msg)
+    fn port_send(&self, cx: &mut Cx, port: Term, msg: Term, how: How) -> Result<Sent, Fail> {
+        crate::port::send(cx, port, msg, how.no_suspend)
     }
     fn port_exit(&self, port: Term, from: Term, reason: Term) {
         crate::port::link_broken(port, from, reason);
@@ -40,8 +40,8 @@ impl Outside for World {
         purlin_nif::owner_exit(pid);
         purlin_dist::observers::owner_exit(pid);
     }
-    fn remote_send(&self, cx: &mut Cx, to: Term, msg: Term) -> Result<(), Fail> {
-        signals::message(cx, to, msg, signals::How::default()).map(drop)
+    fn remote_send(&self, cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
+        signals::message(cx, to, msg, how)
     }
     fn remote_demonitor(&self, me: Term, watched: &Watched) {
         signals::demonitor(me, watched);

@@ -513,13 +513,9 @@ fn term(
                 e.arity
             );
         } else if let Some(e) = f.local() {
-            let _ = write!(
-                s,
-                "#Fun<{}.{}.{}>",
-                format_atom(e.module, style),
-                e.old_index,
-                e.old_uniq
-            );
+            // As in stock the name stands without quotes, whatever is in it.
+            let name = atom::name(e.module);
+            let _ = write!(s, "#Fun<{name}.{}.{}>", e.old_index, e.old_uniq);
         }
     } else if let Some((num, serial, name, creation)) = pid_parts(t) {
         let _ = write!(s, "<{}.{num}.{serial}>", channel(name, creation));

@@ -118,12 +118,11 @@ impl RamFile {
             return Err(libc::EBADF);
         }
         let end = at.checked_add(b.len()).ok_or(libc::EINVAL)?;
-        if end > self.data.len() && !b.is_empty() {
+        // Writing nothing beyond the end fills the file up to there with zeros, too.
+        if end > self.data.len() {
             self.resize(end)?;
         }
-        if !b.is_empty() {
-            self.data[at..end].copy_from_slice(b);
-        }
+        self.data[at..end].copy_from_slice(b);
         Ok(b.len())
     }
     fn seek(&mut self, b: &mut &[u8]) -> Result<Answer, i32> {

@@ -60,6 +60,7 @@ use crate::msacc::{self, State};
 use crate::os::descriptor;
 use crate::process::registry;
 use crate::{accounts, halt, poll, report};
+use purlin_kernel::outside::Sent;
 use purlin_kernel::waits;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::iolist;
@@ -648,21 +649,17 @@ pub fn command_from_library(port: Term, from: Option<Term>, data: Term) -> bool 
 }
 
 /// `Port ! Message`: what a process sends to the port with that local identifier. A message that is no command makes an
-/// exit signal for the port's owner. Waits (`Fail::Wait`) while the port is busy.
-pub fn send(cx: &mut Cx, port: Term, msg: Term) -> Result<(), Fail> {
-    send_with(cx, port, msg, How::default()).map(drop)
-}
-
-/// As [`send`]; false if the port is busy and `how` says not to wait.
-pub fn send_with(cx: &mut Cx, port: Term, msg: Term, how: How) -> Result<bool, Fail> {
+/// exit signal for the port's owner. Waits (`Fail::Wait`) while the port is busy, unless it is not to.
+pub fn send(cx: &mut Cx, port: Term, msg: Term, no_suspend: bool) -> Result<Sent, Fail> {
     let Some(p) = find(port) else {
-        return Ok(true);
+        return Ok(Sent::Done);
     };
     cx.bump(COMMAND_REDUCTIONS);
     waits::locks_begin();
     let how = How {
         message: true,
-        ..how
+        no_suspend,
+        ..How::default()
     };
     let me = cx.self_pid();
     if let Some(&[from, what]) = msg.as_tuple()
@@ -670,16 +667,19 @@ pub fn send_with(cx: &mut Cx, port: Term, msg: Term, how: How) -> Result<bool, F
     {
         if what == atom::intern("close") {
             let _ = p.exit(from, am::NORMAL, true);
-            return Ok(true);
+            return Ok(Sent::Done);
         }
         if let Some(&[op, arg]) = what.as_tuple() {
             if op == atom::intern("command") {
                 let what = take_reference(cx, &p, arg);
-                return Ok(held(cx, p.output(me, from, what, how))? != Outcome::Busy);
+                return Ok(match held(cx, p.output(me, from, what, how))? {
+                    Outcome::Busy => Sent::Busy,
+                    _ => Sent::Done,
+                });
             }
             if op == atom::intern("connect") {
                 let _ = p.connect(from, arg, true, || true);
-                return Ok(true);
+                return Ok(Sent::Done);
             }
         }
     }
@@ -687,7 +687,7 @@ pub fn send_with(cx: &mut Cx, port: Term, msg: Term, how: How) -> Result<bool, F
     if !core.base.closing {
         core.base.bad_signal();
     }
-    Ok(true)
+    Ok(Sent::Done)
 }
 
 /// `port_command`: writes an I/O list. Waits (`Fail::Wait`) if the port is busy, unless `how` says otherwise.

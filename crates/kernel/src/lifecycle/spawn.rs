@@ -4,6 +4,7 @@ use crate::code;
 use crate::code::breakpoint;
 use crate::events;
 use crate::keys::RefKey;
+use crate::lazy_atoms;
 use crate::message::{Kind, Sequel, Signal};
 use crate::post::push_or_free;
 use crate::process::ext::{AliasMode, Link, MaxHeap, Monitor, Peer, Settings, Target, Watcher};
@@ -15,6 +16,10 @@ use crate::signal::token;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::off_heap::OffHeap;
 use purlin_term::{Alloc, Term, am, copy, gc};
+
+lazy_atoms! {
+    erts_internal = "erts_internal"; spawn_init = "spawn_init";
+}
 
 /// How a new process is to be made.
 #[derive(Default)]
@@ -150,7 +155,16 @@ pub unsafe fn spawn(
     // Who is told of the process may send it something at once.
     me.in_transit.open();
     if events::watches_spawn(parent.as_ref()) {
-        events::sink().spawned(parent, me, o.link, [m, f, args]);
+        let mut place = Fragment::new();
+        let mfa = match &o.request {
+            // A process that a request asks for begins in a function of stock's own.
+            Some(r) if r.reply != Reply::Call => {
+                let mfa = place.tuple(&[m, f, args]);
+                [erts_internal(), spawn_init(), place.list(&[mfa])]
+            }
+            _ => [m, f, args],
+        };
+        events::sink().spawned(parent, me, o.link, mfa);
     }
     let mut token = None;
     if let Some(q) = parent.as_mut().filter(|q| q.has(SEQUENTIAL)) {

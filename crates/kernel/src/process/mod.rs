@@ -81,7 +81,7 @@ pub const SEQUENTIAL: u16 = 1 << 13;
 /// It was compacted as it began to wait: see [`crate::collect::compact::settle`].
 pub(crate) const SETTLED: u16 = 1 << 14;
 /// It saves its calls: see [`saved`].
-pub(crate) const SAVES: u16 = 1 << 15;
+pub const SAVES: u16 = 1 << 15;
 
 /// See `Process::small_sweeps`.
 const SHRINK_NEXT: u16 = 1 << 15;

@@ -46,7 +46,7 @@ pub fn set(p: &mut Process, most: usize) -> usize {
 
 /// Notes a call of a process that saves them.
 #[cold]
-pub(crate) fn note(p: &mut Process, c: Call) {
+pub fn note(p: &mut Process, c: Call) {
     if p.has(SENSITIVE) {
         return;
     }

@@ -6,16 +6,20 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::events;
 use crate::message::{Kind, Sequel, Signal};
 use crate::outside::outside;
+pub use crate::outside::{How, Sent};
 use crate::post::{Pushed, push_at};
 pub use crate::post::{push, push_or_free, send, send_from, send_with, wake};
 use crate::process::state::Priority;
 use crate::process::task::Task;
 use crate::process::{self, registry};
+use crate::report::{self, Level, Text};
 use purlin_term::Alloc;
 use purlin_term::copy::{self, FLAT_WORDS, Flat};
 use purlin_term::frag::Fragment;
 use purlin_term::layout::RefView;
+use purlin_term::print::{Style, format_term};
 use purlin_term::region::is_shared;
+use purlin_term::unused::is_unused_here;
 use purlin_term::{Term, am};
 
 /// Reductions that a message costs its sender beyond what it costs anyway where the receiver has got behind: it then has its
@@ -138,10 +142,16 @@ pub enum Destination {
     Alias(Term),
     /// A port of this node.
     Port(Term),
-    /// Nowhere, which nobody is told.
+    /// Nowhere. The sender gets no error.
     Nobody,
+    /// To a port that never exists on this node: nowhere.
+    NoPort,
+    /// To something that this node had before it got its present creation: nowhere.
+    Past,
     /// `badarg`: no such name, or nothing that can be sent to.
     BadArg,
+    /// `badarg`: a tuple that is no `{Name, Node}`.
+    BadTuple,
     /// On another node: its name.
     Remote(Term),
 }
@@ -164,27 +174,35 @@ pub fn destination(to: Term) -> Destination {
     if to.is_local_port() {
         return Destination::Port(to);
     }
+    let is_here = |name: Term| name == purlin_term::node::this_name();
     if let Some(r) = to.as_ref_view() {
         return match r {
             RefView::Local { pid: Some(pid), .. } => Destination::Alias(pid),
+            RefView::External { node, .. } if is_here(node.name) => Destination::Past,
             RefView::External { node, .. } => Destination::Remote(node.name),
             _ => Destination::Nobody,
         };
     }
-    if let Some(&[name, node]) = to.as_tuple() {
+    if let Some(parts) = to.as_tuple() {
+        let &[name, node] = parts else {
+            return Destination::BadTuple;
+        };
         if !name.is_atom() || !node.is_atom() {
-            return Destination::BadArg;
+            return Destination::BadTuple;
         }
-        if node != purlin_term::node::this_name() {
+        if !is_here(node) {
             return Destination::Remote(node);
         }
-        // Unlike with a plain name, nobody is told where there is no such name.
+        // Unlike with a plain name, the sender gets no error where there is no such name.
         return registry::whereis(name).map_or(Destination::Nobody, named);
     }
     match to.as_external() {
-        Some((node, _)) if node.name == purlin_term::node::this_name() => Destination::Nobody,
-        Some((node, _)) => Destination::Remote(node.name),
-        None => Destination::BadArg,
+        Some(_) if is_unused_here(to) && to.is_pid() => Destination::Nobody,
+        Some(_) if is_unused_here(to) => Destination::NoPort,
+        Some((node, _)) if is_here(node.name) => Destination::Past,
+        Some((node, _)) if to.is_pid() => Destination::Remote(node.name),
+        // A port of another node is none that can be sent to.
+        _ => Destination::BadArg,
     }
 }
 
@@ -294,9 +312,12 @@ fn count(cx: &mut Cx, words: usize, msg: Term) {
     super::share::count_copied(cx, words);
 }
 
-/// As [`to_process`], of a process that has a token of sequential tracing.
+/// As [`to_process`], of a process that has a token of sequential tracing. It goes to processes that are there only.
 #[cold]
 fn with_token(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
+    if process::table().find(to).is_none() {
+        return;
+    }
     let me = cx.process();
     let from = events::by_sender().then(|| me.pid());
     if let Some(t) = token::sending(me, alias.unwrap_or(to), msg) {
@@ -308,36 +329,119 @@ fn with_token(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
 /// A process that is traced, or saves its calls, sends.
 #[cold]
 fn watched(cx: &mut Cx, to: Term, msg: Term) {
-    if cx.process().has(process::SAVES) {
-        crate::process::saved::note(cx.process(), crate::process::saved::Call::Send);
-    }
+    saves(cx);
     if cx.process().has(process::TRACED) {
         events::sink().sending(cx, to, msg);
     }
 }
 
+/// A process that may save its calls has sent.
+#[inline]
+fn saves(cx: &mut Cx) {
+    if cx.process().has(process::SAVES) {
+        crate::process::saved::note(cx.process(), crate::process::saved::Call::Send);
+    }
+}
+
 /// The work of `To ! Message`.
 pub fn deliver(cx: &mut Cx, to: Term, msg: Term) -> BifResult {
+    deliver_as(cx, to, msg, How::default()).map(|_| msg)
+}
+
+/// The work of `erlang:send(To, Message, Options)`, and of all other ways by which a process sends.
+#[inline]
+pub fn deliver_as(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
     let destination = destination(to);
-    if let Destination::Remote(_) = destination {
-        // Where it has to wait it is called again: only what has been sent is told.
-        outside().remote_send(cx, to, msg)?;
-    }
-    if cx.process().has(process::TRACED | process::SAVES) {
-        watched(cx, to, msg);
+    let is_watched = cx.process().has(process::TRACED | process::SAVES);
+    match destination {
+        // These two tell what they do.
+        Destination::Remote(_) => return to_node(cx, to, msg, how),
+        Destination::Port(port) => return to_port(cx, to, port, msg, how),
+        Destination::NoPort => saves(cx),
+        Destination::Past => past(cx, to, msg),
+        Destination::BadTuple => return Err(Fail::Badarg),
+        Destination::Process(_)
+        | Destination::Alias(_)
+        | Destination::Nobody
+        | Destination::BadArg
+            if is_watched =>
+        {
+            watched(cx, to, msg);
+        }
+        _ => {}
     }
     match destination {
         Destination::Process(p) => to_process(cx, p, None, msg),
+        Destination::Alias(p) if how.urgent => urgently(cx, p, to, msg),
         Destination::Alias(p) => to_process(cx, p, Some(to), msg),
-        Destination::Port(port) => {
-            if cx.process().has(process::SEQUENTIAL) {
-                // Nothing comes back from a port with a token, so it only is told.
-                let _ = token::sending(cx.process(), port, msg);
-            }
-            outside().port_send(cx, port, msg)?
-        }
-        Destination::Remote(_) | Destination::Nobody => {}
         Destination::BadArg => return Err(Fail::Badarg),
+        _ => {}
     }
-    Ok(msg)
+    Ok(Sent::Done)
+}
+
+/// Sends to another node. Only what goes out is told.
+fn to_node(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fail> {
+    // Where it has to wait the sender calls again.
+    let sent = outside().remote_send(cx, to, msg, how)?;
+    if sent == Sent::Done && cx.process().has(process::TRACED | process::SAVES) {
+        watched(cx, to, msg);
+    }
+    Ok(sent)
+}
+
+/// Sends to the port that `to` names. As in stock, a tracer is told of the port, after the tuple if that is how it is named, and
+/// before the port takes anything; the call is saved once the port has taken it.
+fn to_port(cx: &mut Cx, to: Term, port: Term, msg: Term, how: How) -> Result<Sent, Fail> {
+    let p = cx.process();
+    // A sender that had to wait comes here again.
+    let again = p.has(process::BUSY);
+    if p.has(process::TRACED | process::SAVES | process::SEQUENTIAL)
+        && !again
+        && outside().port_is_open(port)
+    {
+        port_watched(cx, to, port, msg);
+    }
+    let sent = outside().port_send(cx, port, msg, how)?;
+    if sent == Sent::Done {
+        saves(cx);
+    }
+    Ok(sent)
+}
+
+/// A process that is traced, saves its calls or has a token sends to a port that is open.
+#[cold]
+fn port_watched(cx: &mut Cx, to: Term, port: Term, msg: Term) {
+    if to.as_tuple().is_some() {
+        watched(cx, to, msg);
+    }
+    if cx.process().has(process::TRACED) {
+        events::sink().sending(cx, port, msg);
+    }
+    if cx.process().has(process::SEQUENTIAL) {
+        // Nothing comes back from a port with a token, so it only is told.
+        let _ = token::sending(cx.process(), port, msg);
+    }
+}
+
+/// Characters of a message that a report shows.
+const MOST_SHOWN: usize = 100_000;
+
+/// A process has sent to what this node had before it got its present creation, which is reported.
+#[cold]
+fn past(cx: &mut Cx, to: Term, msg: Term) {
+    let old = match (to.as_external(), to.as_ref_view()) {
+        (Some((n, _)), _) | (_, Some(RefView::External { node: n, .. })) => n.creation,
+        _ => return,
+    };
+    let (me, now) = (cx.self_pid(), purlin_term::node::this_creation());
+    let show = |t: Term| format_term(t, Style::Display, MOST_SHOWN);
+    let text = format!(
+        "Discarding message {} from {} to {} in an old incarnation ({old}) of this node ({now})\n",
+        show(msg),
+        show(me),
+        show(to),
+    );
+    let leader = process::group_leader_of(cx);
+    report::send(Level::Error, leader, me, Text::Plain(&text));
 }

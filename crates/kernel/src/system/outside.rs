@@ -6,11 +6,37 @@ use crate::remote::{Remote, Watched};
 use purlin_term::{Alloc, Term};
 use std::sync::OnceLock;
 
+/// How a message is sent: the options of `erlang:send/3`.
+#[derive(Clone, Copy, Default)]
+pub struct How {
+    /// The list of options that the function was called with.
+    pub options: Option<Term>,
+    /// Makes no connection to another node.
+    pub no_connect: bool,
+    /// Does not wait for a port or a connection that is busy.
+    pub no_suspend: bool,
+    /// By an alias that has priority it comes before what waits.
+    pub urgent: bool,
+}
+
+/// The outcome of sending a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Sent {
+    Done,
+    /// Nothing goes out, since there can be no connection. The sender gets no error.
+    Nowhere,
+    /// There is no connection, and none was to be made.
+    NotConnected,
+    /// The port or the connection is busy, and the sender does not wait.
+    Busy,
+}
+
 /// The world beside processes: ports, nodes, tables. The methods do as if there was nothing.
 pub trait Outside: Sync {
-    /// A message to a port. Nobody is told where there is no such port. Waits while the port is busy.
-    fn port_send(&self, _cx: &mut Cx, _port: Term, _msg: Term) -> Result<(), Fail> {
-        Ok(())
+    /// A message to a port. Nobody is told where there is no such port. Waits while the port is busy, if `how` says nothing else.
+    fn port_send(&self, _cx: &mut Cx, _port: Term, _msg: Term, _how: How) -> Result<Sent, Fail> {
+        Ok(Sent::Done)
     }
     /// The exit signal of a process that was linked to a port.
     fn port_exit(&self, _port: Term, _from: Term, _reason: Term) {}
@@ -30,9 +56,9 @@ pub trait Outside: Sync {
     fn process_ends(&self, _cx: &mut Cx) {}
     /// A process has ended: what it owned outside goes.
     fn owner_exit(&self, _pid: Term) {}
-    /// A message to what is on another node, as `to` names it. Waits while the connection is busy.
-    fn remote_send(&self, _cx: &mut Cx, _to: Term, _msg: Term) -> Result<(), Fail> {
-        Ok(())
+    /// A message to what is on another node, as `to` names it. Waits while the connection is busy, if `how` says nothing else.
+    fn remote_send(&self, _cx: &mut Cx, _to: Term, _msg: Term, _how: How) -> Result<Sent, Fail> {
+        Ok(Sent::Nowhere)
     }
     /// The process `me` does not watch something on another node any more.
     fn remote_demonitor(&self, _me: Term, _watched: &Watched) {}

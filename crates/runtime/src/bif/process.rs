@@ -9,10 +9,10 @@ use crate::process::ext::{AliasMode, MaxHeap, Peer, RefKey, Settings};
 use crate::process::saved;
 use crate::process::state::Priority;
 use crate::process::{self, OFF_HEAP_QUEUE, Process, SENSITIVE, TRAP_EXIT, registry, table};
-use crate::signal::send::{self, Destination};
+use crate::signal::send::{self, Sent};
 use crate::signal::{handle, receive, suspend};
 use crate::{bifs, ids};
-use purlin_dist::{input, signals};
+use purlin_dist::input;
 use purlin_kernel::threads::lent;
 use purlin_term::alloc::{LISTED_PAIR_WORDS, list_of_pairs};
 use purlin_term::frag::OwnedTerm;
@@ -639,16 +639,15 @@ fn send_2(cx: &mut Cx, [to, msg]: [Term; 2]) -> BifResult {
     crate::signal::deliver(cx, to, msg)
 }
 fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
-    let (mut noconnect, mut how) = (false, crate::port::How::default());
-    let mut urgent = false;
+    let mut how = send::How::default();
     let mut it = opts.list_iter();
     for o in it.by_ref() {
         if o == a_noconnect() {
-            noconnect = true;
+            how.no_connect = true;
         } else if o == am::NOSUSPEND {
             how.no_suspend = true;
         } else if o == am::PRIORITY && release::has(PRIORITY_MESSAGES) {
-            urgent = true;
+            how.urgent = true;
         } else {
             return Err(cx.badarg_cause(am::BADOPT));
         }
@@ -656,32 +655,15 @@ fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
     if !it.tail().is_nil() {
         return Err(cx.badarg_cause(am::BADOPT));
     }
-    match send::destination(to) {
-        Destination::Process(p) => send::to_process(cx, p, None, msg),
-        Destination::Alias(p) if urgent => send::urgently(cx, p, to, msg),
-        Destination::Alias(p) => send::to_process(cx, p, Some(to), msg),
-        Destination::Port(p) => {
-            if !crate::port::send_with(cx, p, msg, how)? {
-                return Ok(am::NOSUSPEND);
-            }
-        }
-        Destination::Nobody => {}
-        Destination::BadArg => return Err(Fail::Badarg),
-        Destination::Remote(_) => {
-            let how = signals::How {
-                options: Some(opts),
-                no_connect: noconnect,
-                no_suspend: how.no_suspend,
-                urgent,
-            };
-            match signals::message(cx, to, msg, how)? {
-                signals::Sent::Done => {}
-                signals::Sent::NotConnected => return Ok(a_noconnect()),
-                signals::Sent::Busy => return Ok(am::NOSUSPEND),
-            }
-        }
-    }
-    Ok(am::OK)
+    let how = send::How {
+        options: Some(opts),
+        ..how
+    };
+    Ok(match send::deliver_as(cx, to, msg, how)? {
+        Sent::Done | Sent::Nowhere => am::OK,
+        Sent::NotConnected => a_noconnect(),
+        Sent::Busy => am::NOSUSPEND,
+    })
 }
 
 fn is_process_alive_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
@@ -1156,7 +1138,8 @@ fn process_flag_3(cx: &mut Cx, [pid, flag, value]: [Term; 3]) -> BifResult {
 // Suspension.
 
 fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
-    if !pid.is_local_pid() {
+    // The process is looked at before the options.
+    if !pid.is_local_pid() || pid == cx.self_pid() {
         return Ok(am::BADARG);
     }
     let (mut unless, mut asynchronous, mut reply) = (false, false, None);
@@ -1181,7 +1164,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
     }
     let me = cx.self_pid();
     let gone = table().find(pid).is_none();
-    if pid == me || gone && !asynchronous {
+    if gone && !asynchronous {
         return Ok(am::BADARG);
     }
     if gone {

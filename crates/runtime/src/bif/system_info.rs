@@ -12,6 +12,7 @@ use purlin_isa::release::Feature;
 use purlin_kernel::system::memory as kernel_memory;
 use purlin_term::release::{
     self, ASYNC_DIST_TOLD, EMBEDDED_TOLD, HALT_FLUSH_TIMEOUT, SMALLER_INTEGERS,
+    USED_RESOLUTION_TOLD,
 };
 use purlin_term::sync::Ordering;
 use purlin_term::{Alloc, NIL, Term, am, atom, gc, map, node};
@@ -174,6 +175,9 @@ fn time_source(cx: &mut Cx, monotonic: bool) -> Term {
         ("resolution", Term::small(resolution(id))),
     ];
     if monotonic {
+        if release::has(USED_RESOLUTION_TOLD) {
+            items.push(("used_resolution", Term::small(resolution(id))));
+        }
         items.push(("extended", symbol("no")));
     }
     items.push(("parallel", symbol("yes")));

@@ -13,6 +13,7 @@ use super::{Which, flag, number_of, send_to_non_existing_process, state, who};
 use crate::cx::Cx;
 use crate::process::{self, session::Session};
 use purlin_term::sync::RwLock;
+use purlin_term::unused::is_unused_here;
 use purlin_term::{NIL, Term, am, copy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,11 +99,10 @@ pub fn sending(cx: &mut Cx, to: Term, msg: Term) {
         let Some(more) = wanted(cx, which, false, &[to, msg]) else {
             continue;
         };
-        let there = if to.is_local_pid() {
-            process::table().find(to).is_some()
-        } else {
-            // A name that nobody has is an error of the sender's.
-            true
+        // A name that nobody has, and what can't be sent to, are errors of the sender's.
+        let there = match to.is_local_pid() {
+            true => process::table().find(to).is_some(),
+            false => !(to.is_pid() && is_unused_here(to)),
         };
         let tag = if there {
             am::SEND

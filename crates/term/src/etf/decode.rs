@@ -13,7 +13,7 @@ use crate::magic::MagicRef;
 use crate::map;
 use crate::node;
 use crate::record::Definition;
-use crate::release::{self, NATIVE_RECORDS, NO_BITS_REFUSED};
+use crate::release::{self, LONG_REFERENCES_TAKEN, NATIVE_RECORDS, NO_BITS_REFUSED};
 use crate::unused;
 use crate::word::{NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
 use std::borrow::Cow;
@@ -511,7 +511,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
         }
         if is_this_node(name, creation) {
             // This node makes none of more words, nor with more in the first.
-            if count > 3 || wide {
+            if count > 3 && !release::has(LONG_REFERENCES_TAKEN) || wide {
                 return self.bad();
             }
             let num = [nums[0], nums[1], nums[2]];
@@ -543,6 +543,36 @@ impl<'b, 'o> Decoder<'b, 'o> {
             })
             .collect();
         Ok(a.big(negative, &digits))
+    }
+
+    /// The arity of an external fun, which may have the form of any integer.
+    fn arity(&mut self) -> Result<u8, DecodeError> {
+        let (at, t) = (self.at, self.u8()?);
+        let magnitude = match t {
+            tag::SMALL_INTEGER => return self.u8(),
+            tag::INTEGER => {
+                let n = self.u32()?;
+                return u8::try_from(n).map_err(|_| DecodeError::Malformed(at));
+            }
+            tag::SMALL_BIG | tag::LARGE_BIG => {
+                let n = match t {
+                    tag::SMALL_BIG => self.u8()? as usize,
+                    _ => self.u32()? as usize,
+                };
+                let negative = self.u8()? != 0;
+                match self.take(n)?.split_first() {
+                    None => 0,
+                    Some((&first, rest))
+                        if rest.iter().all(|&b| b == 0) && !(negative && first != 0) =>
+                    {
+                        first
+                    }
+                    Some(_) => return Err(DecodeError::Malformed(at)),
+                }
+            }
+            _ => return Err(DecodeError::Malformed(at)),
+        };
+        Ok(magnitude)
     }
 
     fn float<A: Alloc + ?Sized>(&self, a: &mut A, f: f64) -> Result<Term, DecodeError> {
@@ -692,10 +722,7 @@ impl<'b, 'o> Decoder<'b, 'o> {
             tag::EXPORT => {
                 let m = self.tagged_atom()?;
                 let f = self.tagged_atom()?;
-                if self.u8()? != tag::SMALL_INTEGER {
-                    return self.bad();
-                }
-                let arity = self.u8()?;
+                let arity = self.arity()?;
                 let safe = self.safe;
                 let e = hooks.export(m, f, arity, safe).ok_or(if safe {
                     DecodeError::Unsafe
@@ -941,7 +968,8 @@ impl Skip<'_> {
             tag::EXPORT => {
                 self.atom()?;
                 self.atom()?;
-                self.bytes(2)?;
+                // The arity, in the form of any integer.
+                parts = 1;
             }
             tag::NEW_FUN => {
                 self.bytes(25)?;

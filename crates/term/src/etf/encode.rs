@@ -9,7 +9,7 @@ use crate::magic;
 use crate::node;
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::print::format_float_scientific;
-use crate::release::{self, EXACT_FUN_SIZES, UTF8_ATOMS_OUT};
+use crate::release::{self, EXACT_FUN_SIZES, PORTS_OF_64_BITS, UTF8_ATOMS_OUT};
 use crate::word::Term;
 
 /// How to encode; the default is that of `term_to_binary/1`.
@@ -36,7 +36,7 @@ impl Default for Options {
     }
 }
 
-/// The largest number of a port that `NEW_PORT_EXT` is used for.
+/// The largest number of a port that `NEW_PORT_EXT` is used for, in the releases that use it.
 const MAX_V3_PORT: u64 = (1 << 28) - 1;
 /// Bytes before a term that is encoded for this runtime only: version, tag and hash.
 const LOCAL_HEAD: usize = 6;
@@ -488,7 +488,7 @@ impl Encoder {
             self.u32(serial);
             self.u32(creation);
         } else if let Some((num, name, creation)) = port_parts(t) {
-            let long = num > MAX_V3_PORT;
+            let long = num > MAX_V3_PORT || release::has(PORTS_OF_64_BITS);
             self.out
                 .push(if long { tag::V4_PORT } else { tag::NEW_PORT });
             let creation = self.node(name, creation);

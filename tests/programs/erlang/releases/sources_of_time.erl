@@ -1,0 +1,9 @@
+%% What `system_info` tells of the clocks of the system: the keys in their order, and the values that don't move.
+-module(sources_of_time).
+-export([main/0]).
+
+main() ->
+    [io:format("~p: ~p~n", [K, [told(E) || E <- erlang:system_info(K)]]) || K <- [os_monotonic_time_source, os_system_time_source]].
+
+told({time, T}) when is_integer(T) -> time;
+told(E) -> E.
