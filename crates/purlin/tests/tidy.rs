@@ -54,6 +54,8 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "short_bytes",
             "pressure",
             "stress",
+            "delays",
+            "plants",
             "sync",
             "word",
             "am",
