@@ -7,7 +7,7 @@
 
 round() ->
     Works = works(),
-    storm:run([{victim, 4, fun() -> victim(Works) end}, {killed, 2, fun() -> killed(Works) end}, {suspended, 1, fun suspended/0}]).
+    storm:run([{victim, 4, fun() -> victim(Works) end}, {killed, 2, fun() -> killed(Works) end}, {suspended, 1, fun suspended/0}, {held, 1, fun held/0}]).
 
 %% Long natives, each with what it must give.
 works() ->
@@ -135,6 +135,22 @@ killed(Works) ->
 forever(F) ->
     _ = (catch F()),
     receive {'EXIT', _, Why} -> exit(Why) after 0 -> forever(F) end.
+
+%% As many as there are threads for it compute what takes a minute or more, and are killed: nothing of it goes on. Who needs such a
+%% thread then has one.
+held() ->
+    Subject = binary:copy(<<"a">>, 1120),
+    Ps = [spawn_monitor(fun() -> re:run(Subject, <<"(a*a*)*b|(a|aa)+$c">>, [{match_limit, 2000000000}]) end)
+          || _ <- lists:seq(1, erlang:system_info(dirty_cpu_schedulers_online))],
+    receive after 20 + storm:random(50) -> ok end,
+    [begin
+         exit(P, kill),
+         receive {'DOWN', M, process, P, _} -> ok after ?LATE -> storm:fault("a process in a regular expression is not killed", []) end
+     end || {P, M} <- Ps],
+    {Next, M1} = spawn_monitor(fun() -> {match, _} = re:run(binary:copy(<<"ab">>, 100000), <<"b+$">>) end),
+    receive {'DOWN', M1, process, Next, Why} -> storm:check(Why =:= normal, "a regular expression ends by ~0p", [Why])
+    after ?LATE div 2 -> storm:fault("natives of processes that were killed hold the threads", [])
+    end.
 
 %% One that is suspended does nothing; as often as it was suspended it has to be resumed.
 suspended() ->
