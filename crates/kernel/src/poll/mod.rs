@@ -6,7 +6,9 @@
 //! # Protocol
 //! [`register`] makes a descriptor known; [`want`] says what is waited for. A report clears what it reports: who wants
 //! more says so again. [`forget`] ends it: no report starts afterwards, though one may be under way on another thread.
-//! So the receiver of reports must know by itself when it is over, which it does under its own lock.
+//! So the receiver of reports must know by itself when it is over, which it does under its own lock. The same holds of what it
+//! waits for: a report may reach a receiver that has stopped waiting since, and that asks its own state, under its own lock, before
+//! it reads anything.
 //!
 //! Reports are made without any lock of this module held. Receivers may call anything here from within one.
 //!
@@ -26,14 +28,16 @@ use std::sync::{Arc, OnceLock};
 
 mod kernel;
 mod place;
+mod wish;
 
 use kernel::{Kernel, Waiter};
 use place::Place;
+use wish::Wish;
 
 /// The receiver of the news that a descriptor is ready.
 pub trait Ready: Send + Sync {
-    /// Called on the poll thread or a scheduler: what was wanted of `id` can be done now. An error or hang-up counts as
-    /// both. Neither: what [`want_or_error`] asked for may be there. Must not block.
+    /// Called on the poll thread or a scheduler: what was wanted of `id` when the report was made can be done now. The receiver may
+    /// have stopped waiting since. An error or hang-up counts as both. Neither: what [`want_or_error`] asked for may be there. Must not block.
     fn ready(&self, id: Id, readable: bool, writable: bool);
 }
 
@@ -46,10 +50,7 @@ struct Entry {
     /// Duplicate of `fd`, where it is the duplicate that was registered.
     own: Option<OwnedFd>,
     to: Arc<dyn Ready>,
-    read: bool,
-    write: bool,
-    /// Errors and urgent data are waited for, whether or not anything else is.
-    error: bool,
+    wish: Wish,
     /// The kernel has no way to wait for it.
     always: bool,
 }
@@ -119,7 +120,7 @@ impl Service {
     fn arm(&self, id: usize, e: &Entry) {
         let _ = self
             .kernel
-            .modify(e.polled(), id, (e.read, e.write, e.error));
+            .modify(e.polled(), id, (e.wish.read, e.wish.write, e.wish.error));
     }
 }
 
@@ -132,9 +133,7 @@ pub fn register(fd: RawFd, to: Arc<dyn Ready>) -> io::Result<Id> {
         fd,
         own: None,
         to,
-        read: false,
-        write: false,
-        error: false,
+        wish: Wish::default(),
         always: false,
     };
     let mut r = s.kernel.add(fd, id);
@@ -171,11 +170,10 @@ pub fn want_or_error(id: Id, read: bool, write: bool, error: bool) {
     let Some(e) = t.entries.get_mut(&id.0) else {
         return;
     };
-    if (e.read, e.write, e.error) == (read, write, error) {
+    let before = e.wish.any();
+    if !e.wish.replace((read, write, error)) {
         return;
     }
-    let before = e.read || e.write;
-    (e.read, e.write, e.error) = (read, write, error);
     if !e.always {
         s.arm(id.0, e);
         return;
@@ -198,7 +196,7 @@ pub fn wants(id: Id) -> (bool, bool) {
     let t = s.table();
     t.entries
         .get(&id.0)
-        .map_or((false, false), |e| (e.read, e.write))
+        .map_or((false, false), |e| (e.wish.read, e.wish.write))
 }
 
 /// How many descriptors are registered, how many of them are waited for, and bytes that the table takes.
@@ -207,7 +205,7 @@ pub fn sizes() -> (usize, usize, usize) {
         return (0, 0, 0);
     };
     let t = s.table();
-    let wanted = t.entries.values().filter(|e| e.read || e.write).count();
+    let wanted = t.entries.values().filter(|e| e.wish.any()).count();
     let bytes = t.entries.capacity() * size_of::<(usize, Entry)>();
     (t.entries.len(), wanted, bytes)
 }
@@ -220,7 +218,7 @@ pub fn forget(id: Id) {
         return;
     };
     if e.always {
-        t.always -= usize::from(e.read || e.write);
+        t.always -= usize::from(e.wish.any());
     } else {
         let _ = s.kernel.delete(e.polled());
     }
@@ -357,7 +355,7 @@ pub(crate) fn awaits() -> bool {
         return false;
     };
     let t = s.table();
-    t.entries.values().any(|e| e.read || e.write)
+    t.entries.values().any(|e| e.wish.any())
 }
 
 /// The emulator was forked, and this is the child, whose only thread calls it: what the system has for both is made anew.
@@ -374,7 +372,7 @@ pub(crate) fn after_fork() {
     for (&id, e) in t.entries.iter_mut() {
         e.always = s.kernel.add(e.polled(), id).is_err();
         if e.always {
-            always += usize::from(e.read || e.write);
+            always += usize::from(e.wish.any());
         } else {
             s.arm(id, e);
         }
@@ -412,7 +410,7 @@ fn wait_while_held() {
     }
 }
 
-fn report(s: &Service, id: usize, (readable, writable, failed): (bool, bool, bool)) {
+fn report(s: &Service, id: usize, events: wish::Events) {
     if HELD.load(Ordering::Relaxed) > 0 {
         wait_while_held();
     }
@@ -420,19 +418,14 @@ fn report(s: &Service, id: usize, (readable, writable, failed): (bool, bool, boo
     let Some(e) = t.entries.get_mut(&id) else {
         return;
     };
-    let (r, w, f) = (readable && e.read, writable && e.write, failed && e.error);
-    let before = e.read || e.write;
-    e.read &= !r;
-    e.write &= !w;
-    e.error &= !f;
-    let now = e.read || e.write;
+    let before = e.wish.any();
+    let ((r, w, f), again) = e.wish.take(events);
     let to = e.to.clone();
     if !e.always {
-        // Whoever waits for errors only is not asked again by what was no error: see `kernel.rs`.
-        if now || (e.error && (r || w)) {
+        if again {
             s.arm(id, e);
         }
-    } else if before && !now {
+    } else if before && !e.wish.any() {
         t.always -= 1;
     }
     drop(t);

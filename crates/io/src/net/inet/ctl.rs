@@ -117,11 +117,10 @@ pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -
                 1 => true,
                 _ => return Err(EINVAL),
             };
-            if !s.is_stream() || on == s.ignored {
+            if !s.is_stream() || on == s.is_suspended() {
                 return Err(EINVAL);
             }
-            s.ignored = on;
-            s.arm(base);
+            s.suspend(base, on);
             Ok(Vec::new())
         }
         req::GETSERVBYNAME => {

@@ -9,15 +9,16 @@
 //! # Parts
 //! [`sock`] is what all sockets have, [`opts`] their options, [`ctl`] the requests that all understand, `interfaces`
 //! those about the network's interfaces; [`tcp`] and
-//! [`udp`] are the drivers; [`addr`] and [`sys`] stand between them and the kernel.
+//! [`udp`] are the drivers; [`interest`] is what a socket waits for; [`addr`] and [`sys`] stand between them and the kernel.
 //!
 //! # State
 //! All is guarded by the port's lock. Nothing blocks: sockets are in non-blocking mode, and the poll thread calls when
-//! one is ready for what it was [selected](sock::Sock::select) for. Timers that have been cancelled may still fire:
+//! one is ready for what it was [selected](sock::Sock::select) for, or was a moment ago. Timers that have been cancelled may still fire:
 //! whoever sets one notes its token, and one that is not noted any more is ignored.
 
 pub mod addr;
 pub mod ctl;
+pub mod interest;
 mod interfaces;
 pub mod opts;
 pub mod sock;

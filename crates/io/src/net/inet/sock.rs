@@ -1,6 +1,7 @@
 //! The common part of all sockets: descriptor, state, settings, statistics, and the messages about them.
 
 use super::addr::Addr;
+use super::interest::Interest;
 use super::{BAD_SEQUENCE, EINVAL, Error};
 use crate::lazy_atoms;
 use crate::net::packet::{Kind, Limits};
@@ -97,11 +98,7 @@ pub struct Sock {
     /// The descriptor was handed in, and is not closed.
     prebound: bool,
     poll: Option<poll::Id>,
-    /// The events that the poll thread is to tell.
-    reads: bool,
-    writes: bool,
-    /// Others use the descriptor for now: the poll thread leaves it alone. The selection is kept.
-    pub ignored: bool,
+    interest: Interest,
     pub state: u32,
     pub domain: i32,
     pub kind: i32,
@@ -146,9 +143,7 @@ impl Sock {
             fd: None,
             prebound: false,
             poll: None,
-            reads: false,
-            writes: false,
-            ignored: false,
+            interest: Interest::default(),
             state: 0,
             domain: -1,
             kind: -1,
@@ -275,7 +270,7 @@ impl Sock {
     }
     /// The poll thread is not to tell anything any more.
     fn forget(&mut self) {
-        (self.reads, self.writes) = (false, false);
+        self.interest.select(Some(false), Some(false));
         if let Some(id) = self.poll.take() {
             poll::forget(id);
         }
@@ -283,18 +278,30 @@ impl Sock {
 
     /// Says whether the poll thread tells that the socket can be read, or written; None leaves it as it is.
     pub fn select(&mut self, base: &Base, reads: Option<bool>, writes: Option<bool>) {
-        self.reads = reads.unwrap_or(self.reads);
-        self.writes = writes.unwrap_or(self.writes);
+        self.interest.select(reads, writes);
         self.arm(base);
+    }
+    /// Whether it is selected for reading.
+    pub(crate) fn reads(&self) -> bool {
+        self.interest.reads()
     }
     /// Whether it is selected for writing.
     pub fn writes(&self) -> bool {
-        self.writes
+        self.interest.writes()
+    }
+    /// Whether others use the descriptor for now. The poll thread leaves it alone then, and the selection is kept.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.interest.is_suspended()
+    }
+    /// Leaves the descriptor to others, or takes it back.
+    pub(crate) fn suspend(&mut self, base: &Base, on: bool) {
+        self.interest.suspend(on);
+        self.arm(base);
     }
     /// Tells the poll thread what is selected. A report has cleared there what it reported.
     pub(crate) fn arm(&mut self, base: &Base) {
         let Some(fd) = &self.fd else { return };
-        let (r, w) = (self.reads && !self.ignored, self.writes && !self.ignored);
+        let (r, w) = self.interest.wanted();
         if self.poll.is_none() {
             if !r && !w {
                 return;
@@ -309,9 +316,14 @@ impl Sock {
             poll::want(id, r, w);
         }
     }
-    /// Whether a report is about this socket.
-    pub(crate) fn is_polled(&self, id: poll::Id) -> bool {
-        self.poll == Some(id)
+    /// The part of a report that the socket still waits for: readable, writable. None: the report is about another descriptor.
+    pub(crate) fn still_wanted(
+        &self,
+        id: poll::Id,
+        readable: bool,
+        writable: bool,
+    ) -> Option<(bool, bool)> {
+        (self.poll == Some(id)).then(|| self.interest.still(readable, writable))
     }
 
     /// The number of the next asynchronous request.

@@ -3,7 +3,7 @@
 //! # Input
 //! Bytes are read into a buffer of the size that option `buffer` says, which grows for a packet that is known to be
 //! longer. Packets are delivered as soon as they are complete: on an active socket all, on a passive one as many as
-//! were asked for. Nothing is read that nobody waits for.
+//! were asked for. Nothing is read that nobody waits for, whenever the news that there is something comes.
 //!
 //! # Output
 //! Bytes that can't be sent at once are queued. A process that sends more while the queue is above its high mark waits for the
@@ -510,7 +510,7 @@ impl Tcp {
             return Err(libc::EALREADY.into());
         }
         let answer = self.enqueue(base, NO_TIMEOUT, timers::RECV);
-        let delivered = !self.s.ignored && !matches!(self.recv(base, n as usize), Ok(0));
+        let delivered = !self.s.is_suspended() && !matches!(self.recv(base, n as usize), Ok(0));
         if !delivered {
             if timeout == 0 {
                 self.op_error(base, am::TIMEOUT);
@@ -760,6 +760,12 @@ impl Tcp {
         };
         let mut count = 0;
         while let Some(n) = next {
+            if !self.is_awaited(base) {
+                // It stays here until somebody asks for it.
+                self.input.missing = 0;
+                self.s.select(base, Some(false), None);
+                break;
+            }
             self.s.received.add(n);
             self.hand_over(base, n);
             count += 1;
@@ -780,6 +786,14 @@ impl Tcp {
         }
         self.input.compact();
         Ok(count)
+    }
+    /// Whether somebody is to have the next packet: the owner of an active socket, who has asked to receive, or a connection to
+    /// another node.
+    fn is_awaited(&self, base: &Base) -> bool {
+        self.s.active != active::PASSIVE
+            || !self.ops.is_empty()
+            || self.s.deliver == 0
+            || base.is_flushing()
     }
     /// The length of the packet at the front, if it is complete.
     fn next_packet(&mut self, base: &mut Base) -> Flow<Option<usize>> {
@@ -1075,7 +1089,7 @@ impl Tcp {
     }
     /// Sends what the kernel takes of a batch, if nothing goes before it, and queues the rest.
     fn push_or_keep(&mut self, base: &Base, data: &mut Gather) -> Result<(), i32> {
-        let later = self.o.delay_send || self.s.ignored;
+        let later = self.o.delay_send || self.s.is_suspended();
         if !later && !self.is_behind() {
             self.push(base, data)?;
         }
@@ -1411,10 +1425,10 @@ impl Driver for Tcp {
         self.s.fd().ok()
     }
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, writable: bool) {
-        if !self.s.is_polled(id) {
+        let Some((_, write)) = self.s.still_wanted(id, readable, writable) else {
             return;
-        }
-        if writable {
+        };
+        if write {
             if self.s.state & state::CONNECTING != 0 {
                 self.connect_done(base);
             } else if self.s.is_connected() {
@@ -1423,15 +1437,16 @@ impl Driver for Tcp {
                 self.s.select(base, None, Some(false));
             }
         }
-        if readable && self.s.is_polled(id) && !base.is_ending() {
+        // Writing may have closed the socket, or have had it stop to read.
+        let still = self.s.still_wanted(id, readable, false);
+        if still.is_some_and(|(read, _)| read) && !base.is_ending() {
             if self.s.state & state::LISTEN != 0 {
                 self.accept_ready(base);
             } else if self.s.is_connected() {
                 for _ in 0..TURN_READS {
                     self.input.full = false;
                     let r = self.recv(base, 0);
-                    let wanted = self.s.active != active::PASSIVE || !self.ops.is_empty();
-                    if r.is_err() || !wanted || !self.input.full {
+                    if r.is_err() || !self.s.reads() || !self.input.full {
                         break;
                     }
                 }

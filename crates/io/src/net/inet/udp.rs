@@ -168,6 +168,11 @@ impl Udp {
     /// Receives datagrams: one on a passive socket, else as many as a turn has.
     fn recv(&mut self, base: &mut Base) {
         for _ in 0..self.s.read_packets.max(1) {
+            // A datagram that has been taken from the kernel can't be kept for the next who asks.
+            if self.s.active == active::PASSIVE && self.op.is_none() {
+                self.s.select(base, Some(false), None);
+                return;
+            }
             let Ok(fd) = self.s.fd() else { return };
             self.buf.resize(self.s.buffer.max(1) as usize, 0);
             let mut control = [0u8; CONTROL_BYTES];
@@ -327,10 +332,10 @@ impl Driver for Udp {
         self.s.fd().ok()
     }
     fn ready(&mut self, base: &mut Base, id: poll::Id, readable: bool, _: bool) {
-        if !self.s.is_polled(id) {
+        let Some((read, _)) = self.s.still_wanted(id, readable, false) else {
             return;
-        }
-        if readable {
+        };
+        if read {
             self.recv(base);
         }
         self.s.arm(base);

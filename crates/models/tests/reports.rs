@@ -1,0 +1,253 @@
+//! Reports of the poll thread to a socket: nothing is read that nobody waits for, and nobody waits for what is there.
+
+#[path = "../../io/src/net/inet/interest.rs"]
+#[allow(dead_code)]
+mod interest;
+#[path = "../../kernel/src/poll/wish.rs"]
+#[allow(dead_code)]
+mod wish;
+
+use interest::Interest;
+use loom::sync::Arc;
+use loom::thread;
+use purlin_models::{explore, sync};
+use sync::Mutex;
+use wish::{Events, Wish};
+
+/// The kernel's end: the bytes that have come, and the events that it reports once.
+#[derive(Default)]
+struct Kernel {
+    bytes: usize,
+    asked: (bool, bool),
+}
+
+impl Kernel {
+    /// The events that are there, if any was asked for. The kernel has to be asked again after that.
+    fn wait(&mut self) -> Option<Events> {
+        let (read, write) = (self.asked.0 && self.bytes > 0, self.asked.1);
+        (read || write).then(|| {
+            self.asked = (false, false);
+            (read, write, false)
+        })
+    }
+}
+
+/// The socket's end.
+#[derive(Default)]
+struct Socket {
+    interest: Interest,
+    /// Messages that the owner asked for.
+    active: usize,
+    /// Bytes that came to somebody.
+    got: usize,
+    written: bool,
+}
+
+/// The locks are taken in this order.
+#[derive(Default)]
+struct World {
+    /// The socket takes a report for what it was when it was made: the fault that these models are to find.
+    careless: bool,
+    socket: Mutex<Socket>,
+    table: Mutex<Wish>,
+    kernel: Mutex<Kernel>,
+}
+
+impl World {
+    fn new(bytes: usize) -> Arc<World> {
+        let w = World::default();
+        w.kernel.lock().bytes = bytes;
+        Arc::new(w)
+    }
+    fn send(&self) {
+        self.kernel.lock().bytes += 1;
+    }
+    fn ask(&self, wish: &Wish) {
+        self.kernel.lock().asked = (wish.read, wish.write);
+    }
+    fn arm(&self, s: &Socket) {
+        let mut wish = self.table.lock();
+        let (read, write) = s.interest.wanted();
+        if wish.replace((read, write, false)) {
+            self.ask(&wish);
+        }
+    }
+    /// The owner asks for so many messages.
+    fn activate(&self, messages: usize) {
+        let mut s = self.socket.lock();
+        s.active = messages;
+        s.interest.select(Some(messages > 0), None);
+        self.arm(&s);
+    }
+    /// Others use the descriptor, or no longer.
+    fn suspend(&self, on: bool) {
+        let mut s = self.socket.lock();
+        s.interest.suspend(on);
+        self.arm(&s);
+    }
+    /// A process has more to send than the kernel takes.
+    fn write(&self) {
+        let mut s = self.socket.lock();
+        s.interest.select(None, Some(true));
+        self.arm(&s);
+    }
+    /// Whoever waits for descriptors does so once, without waiting for something to come. Whether there was something.
+    fn poll(&self) -> bool {
+        let Some(events) = self.kernel.lock().wait() else {
+            return false;
+        };
+        let told = {
+            let mut wish = self.table.lock();
+            let (told, again) = wish.take(events);
+            if again {
+                self.ask(&wish);
+            }
+            told
+        };
+        if told.0 || told.1 {
+            self.ready(told.0, told.1);
+        }
+        true
+    }
+    fn ready(&self, readable: bool, writable: bool) {
+        let mut s = self.socket.lock();
+        let (read, write) = match self.careless {
+            true => (readable, writable),
+            false => s.interest.still(readable, writable),
+        };
+        if write {
+            s.written = true;
+            s.interest.select(None, Some(false));
+        }
+        if read {
+            assert!(!s.interest.is_suspended(), "others use the descriptor");
+            let mut kernel = self.kernel.lock();
+            if kernel.bytes > 0 {
+                kernel.bytes -= 1;
+                s.active = s.active.checked_sub(1).expect("somebody wants it");
+                s.got += 1;
+            }
+            let more = s.active > 0;
+            s.interest.select(Some(more), None);
+        }
+        self.arm(&s);
+    }
+    /// All is reported that is to be reported.
+    fn settle(&self) {
+        while self.poll() {}
+    }
+    fn got(&self) -> usize {
+        self.socket.lock().got
+    }
+    fn left(&self) -> usize {
+        self.kernel.lock().bytes
+    }
+}
+
+/// Runs these on threads of their own beside the last, which runs here.
+fn beside(world: &Arc<World>, others: &[fn(&World)], here: fn(&World)) {
+    let others: Vec<_> = others
+        .iter()
+        .map(|&f| {
+            let w = world.clone();
+            thread::spawn(move || f(&w))
+        })
+        .collect();
+    here(world);
+    for t in others {
+        t.join().expect("runs");
+    }
+}
+
+fn poll_once(w: &World) {
+    w.poll();
+}
+fn poll_twice(w: &World) {
+    w.poll();
+    w.poll();
+}
+
+/// The owner asks for a message and takes that back, while two threads wait for descriptors: the byte comes to the owner, or
+/// stays.
+#[test]
+fn what_is_not_wanted_stays() {
+    explore("what is not wanted stays", Some(3), || {
+        let w = World::new(1);
+        beside(&w, &[poll_once, poll_twice], |w| {
+            w.activate(1);
+            w.activate(0);
+        });
+        w.settle();
+        assert_eq!(w.got() + w.left(), 1, "nothing is lost");
+        w.activate(1);
+        w.settle();
+        assert_eq!((w.got(), w.left()), (1, 0));
+    });
+}
+
+/// A socket that reads whenever it is told to loses the byte, and the model finds that.
+#[test]
+#[should_panic(expected = "somebody wants it")]
+fn a_careless_socket_is_found_out() {
+    explore("a careless socket is found out", Some(3), || {
+        let w = World {
+            careless: true,
+            ..World::default()
+        };
+        w.send();
+        beside(&Arc::new(w), &[poll_once], |w| {
+            w.activate(1);
+            w.activate(0);
+        });
+    });
+}
+
+/// The owner asks, takes it back and asks again, as bytes come: who waits in the end gets what is there.
+#[test]
+fn who_waits_is_told() {
+    explore("who waits is told", Some(3), || {
+        let w = World::new(0);
+        beside(&w, &[poll_twice, World::send], |w| {
+            w.activate(2);
+            w.activate(0);
+            w.activate(2);
+        });
+        w.settle();
+        assert_eq!((w.got(), w.left()), (1, 0));
+    });
+}
+
+/// The same while somebody waits to send: a report of one event leaves the other asked for.
+#[test]
+fn input_and_output_do_not_hide_each_other() {
+    explore("input and output do not hide each other", Some(3), || {
+        let w = World::new(0);
+        let writes: fn(&World) = |w| {
+            w.write();
+            w.send();
+        };
+        beside(&w, &[poll_twice, writes], |w| {
+            w.activate(1);
+            w.activate(0);
+            w.activate(1);
+        });
+        w.settle();
+        assert_eq!((w.got(), w.left()), (1, 0));
+        assert!(w.socket.lock().written);
+    });
+}
+
+/// An active socket is left to others for a while.
+#[test]
+fn others_may_use_the_descriptor() {
+    explore("others may use the descriptor", Some(3), || {
+        let w = World::new(1);
+        beside(&w, &[poll_once, poll_once], |w| {
+            w.activate(1);
+            w.suspend(true);
+            w.suspend(false);
+        });
+        w.settle();
+        assert_eq!((w.got(), w.left()), (1, 0));
+    });
+}
