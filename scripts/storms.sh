@@ -98,7 +98,7 @@ one() {
   rm -rf "$out.files"
   echo "$1" >>"$dir/runs"
   [ "$status" -eq 0 ] && return
-  again="ON=$on RELEASES=$3 ONLY=$1 ${PARTS:+PARTS=\"$PARTS\" }SEED=$2 MODES=$4 scripts/storms.sh"
+  again="${PURLIN_PLANT:+PURLIN_PLANT=$PURLIN_PLANT }ON=$on RELEASES=$3 ONLY=$1 ${PARTS:+PARTS=\"$PARTS\" }SEED=$2 MODES=$4 scripts/storms.sh"
   case $status in
   1) what=$(grep -am1 FAULT "$out" | cut -c1-400) ;;
   137) what="FAULT no end within $limit seconds" ;;
