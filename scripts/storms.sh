@@ -1,19 +1,25 @@
 #!/bin/sh
-# Storms: programs at random that do to sockets, timers, ports and what else processes share whatever they may, from all sides at
-# once, and check that nothing is lost, doubled or late. See docs/storms.md and tests/storms.
+# Storms: programs at random that do to sockets, timers, ports and what else processes share
+# whatever they may, from all sides at once, and check that nothing is lost, doubled or late. See
+# docs/storms.md and tests/storms.
 #
-#   scripts/storms.sh [SECONDS]                                 all storms in random modes for so long (60)
-#   SEED=N ONLY=storm_timers [MODES=...] scripts/storms.sh      one run again
+#   scripts/storms.sh [SECONDS]                            all storms in random modes (60 seconds)
+#   SEED=N ONLY=storm_timers [MODES=...] scripts/storms.sh one run again
 #
-# A mode is a list such as `S2,always,delays7`: schedulers (`S1`, `S2`, `S4`), what has machine code (`off`, `always`, `chaos` with its
-# seed: PURLIN_JIT, see docs/machine-code.md), and delays where locks are released, with their seed (PURLIN_DELAYS=SEED). It follows
-# from the seed unless MODES names it.
-# ONLY: storms by name (storm_sockets, or sockets). PARTS: parts of them alone, as PARTS="stream datagrams".
-# ON=stock: stock's emulator instead. PURLIN: the executable (that of scripts/executable.sh). FIRST: the first seed (from the clock).
-# RELEASES: of OTP, each in turn: `machine`, otp27, otp29 (roots of scripts/roots.sh, in ROOTS); those that are there unless told.
-# EACH: seconds for a run (4). JOBS: how many at once (as many as processors). LIMIT: seconds that a run takes at most (150 and EACH).
-# DELAYS=always: no mode without delays. A fault is told with the line that runs it again, its output is left in
-# target/storms/failures, and the status is 1.
+# A mode is a list such as `S2,always,delays7`: schedulers (`S1`, `S2`, `S4`), what has machine code
+# (`off`, `always`, `chaos` with its seed: PURLIN_JIT, see docs/machine-code.md), and delays where
+# locks are released, with their seed (PURLIN_DELAYS=SEED). It follows from the seed.
+#
+# ONLY: storms by name (storm_sockets, or sockets). PARTS: parts of them, as PARTS="stream closes".
+# ON=stock: stock's emulator. PURLIN: the executable (that of scripts/executable.sh).
+# RELEASES: of OTP, each in turn: `machine`, otp27, otp29 (roots of scripts/roots.sh, in ROOTS);
+#   those that are there unless told.
+# MODES: the mode of all runs. DELAYS=always: no mode without delays.
+# EACH: seconds for a run (4). JOBS: how many at once (as many as processors).
+# LIMIT: seconds that a run takes at most (150 and EACH). FIRST: the first seed (from the clock).
+#
+# A fault is told with the line that runs it again. Its output is left in target/storms/failures,
+# and the status is 1.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 PATH="$HOME/.cargo/bin:$PATH"

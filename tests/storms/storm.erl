@@ -2,9 +2,10 @@
 %%
 %%   erl -noshell -pa DIRECTORY -run storm main storm_timers SEED MILLISECONDS
 %%
-%% A storm is a module with a function round/0: a program made at random, which ends by itself within a few seconds, and calls
-%% storm:fault/2 for whatever is wrong. A round that fails, that doesn't end, or that leaves processes, ports or tables behind is a
-%% fault too. The status is 1 if there was one, and the run ends with the round that found it.
+%% A storm is a module with a function round/0: a program made at random, which ends by itself
+%% within a few seconds, and calls storm:fault/2 for whatever is wrong. A round that fails, that
+%% doesn't end, or that leaves processes, ports or tables behind is a fault too. The status is 1 if
+%% there was one, and the run ends with the round that found it.
 -module(storm).
 -export([main/1, round/1, run/1, fault/2, check/3, random/1, chance/1, choice/1, shuffle/1, all/2, wait/1, flush/0, milliseconds/0]).
 
@@ -16,7 +17,8 @@
 main([Storm, Seed, Milliseconds]) ->
     register(storm_driver, self()),
     process_flag(trap_exit, true),
-    %% Reports about processes that were to end, and about messages that gen_tcp_socket does not know.
+    %% Reports about processes that were to end, and about messages that gen_tcp_socket does not
+    %% know.
     logger:set_primary_config(level, none),
     End = milliseconds() + list_to_integer(Milliseconds),
     Name = list_to_atom(Storm),
@@ -104,7 +106,8 @@ chance(N) -> rand:uniform(N) =:= 1.
 choice(L) -> lists:nth(rand:uniform(length(L)), L).
 shuffle(L) -> [X || {_, X} <- lists:sort([{rand:uniform(), X} || X <- L])].
 
-%% Runs F on each in a process of its own, with random numbers of its own, and waits for all: what they return, in order.
+%% Runs F on each in a process of its own, with random numbers of its own, and waits for all: what
+%% they return, in order.
 all(F, L) ->
     Seeds = [{X, rand:uniform(1 bsl 50)} || X <- L],
     Running = [spawn_monitor(fun() -> rand:seed(exsss, S), exit({returned, F(X)}) end) || {X, S} <- Seeds],

@@ -1,4 +1,5 @@
-%% Monitors and links: each end is told exactly once to each who has asked, with its reason, and to nobody who has withdrawn.
+%% Monitors and links: each end is told exactly once to each who has asked, with its reason, and to
+%% nobody who has withdrawn.
 -module(storm_monitors).
 -export([round/0]).
 

@@ -1,4 +1,5 @@
-%% Names: each is held by one process at most, who has registered holds it until it gives it up or ends, and the end frees it.
+%% Names: each is held by one process at most, who has registered holds it until it gives it up or
+%% ends, and the end frees it.
 -module(storm_names).
 -export([round/0]).
 

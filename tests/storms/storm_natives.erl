@@ -1,5 +1,5 @@
-%% Processes in long natives, which others kill, suspend, look at and collect meanwhile: who survives has the right result, who is
-%% killed ends, and each request is answered once.
+%% Processes in long natives, which others kill, suspend, look at and collect meanwhile: who
+%% survives has the right result, who is killed ends, and each request is answered once.
 -module(storm_natives).
 -export([round/0]).
 
@@ -104,7 +104,8 @@ info([], _) -> ok;
 info(L, _) when is_list(L) -> storm:check(lists:all(fun({_, _}) -> true end, L), "process_info says ~0p", [L]);
 info({_, _}, _) -> ok.
 
-%% Killed, by a signal that can or that can't be caught, at any moment: it ends, and is told of once.
+%% Killed, by a signal that can or that can't be caught, at any moment: it ends, and is told of
+%% once.
 killed(Works) ->
     [begin
          {_, F, _} = storm:choice(Works),
@@ -136,8 +137,8 @@ forever(F) ->
     _ = (catch F()),
     receive {'EXIT', _, Why} -> exit(Why) after 0 -> forever(F) end.
 
-%% As many as there are threads for it compute what takes a minute or more, and are killed: nothing of it goes on. Who needs such a
-%% thread then has one.
+%% As many as there are threads for it compute what takes a minute or more, and are killed: nothing
+%% of it goes on. Who needs such a thread then has one.
 held() ->
     Subject = binary:copy(<<"a">>, 1120),
     Ps = [spawn_monitor(fun() -> re:run(Subject, <<"(a*a*)*b|(a|aa)+$c">>, [{match_limit, 2000000000}]) end)

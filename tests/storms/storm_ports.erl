@@ -1,5 +1,5 @@
-%% Ports: programs echo what they are sent, whole, once and in order, whoever owns the port; what was closed is silent, and each
-%% end of a program is told once.
+%% Ports: programs echo what they are sent, whole, once and in order, whoever owns the port; what
+%% was closed is silent, and each end of a program is told once.
 -module(storm_ports).
 -export([round/0]).
 
@@ -13,7 +13,8 @@ round() ->
 cat(Options) -> open_port({spawn_executable, "/bin/sh"}, [binary, use_stdio, {args, ["-c", "exec cat 2>/dev/null"]} | Options]).
 sh(Script) -> open_port({spawn_executable, "/bin/sh"}, [binary, exit_status, use_stdio, {args, ["-c", Script]}]).
 
-%% Gives a port to the next owner, who goes on where this one was. What this one has got already goes along.
+%% Gives a port to the next owner, who goes on where this one was. What this one has got already
+%% goes along.
 hand_over(Port, F) ->
     Me = self(),
     {P, M} = spawn_monitor(fun() -> receive {go, Old} -> exit({returned, F(Old)}) end end),
@@ -105,7 +106,8 @@ bytes(Port, Sent, Got, Total, Rest, N, Old) ->
         _ -> bytes(Port, Sent, Got, Total, Rest, N, Old)
     end.
 
-%% Checks the numbers from that place on; the place behind all that has come, and what is no whole number.
+%% Checks the numbers from that place on; the place behind all that has come, and what is no whole
+%% number.
 numbers(<<I:32, R/binary>>, At) ->
     case I =:= At div 4 of
         true -> numbers(R, At + 4);
@@ -224,7 +226,8 @@ killed() ->
          storm:check(gone(Port, ?LATE), "the port of a program that was killed is there", [])
      end || _ <- lists:seq(1, 4)].
 
-%% A program that does not read for a while: who sends waits, or hears that the port is busy, or sends all the same.
+%% A program that does not read for a while: who sends waits, or hears that the port is busy, or
+%% sends all the same.
 busy() ->
     Port = open_port({spawn_executable, "/bin/sh"}, [binary, {packet, 4}, use_stdio, {args, ["-c", "sleep 0.1; exec cat 2>/dev/null"]}]),
     Me = self(),

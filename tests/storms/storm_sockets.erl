@@ -1,5 +1,5 @@
-%% Sockets: each byte and each datagram comes once and in order, whichever way it is received, whoever owns the socket, whenever a
-%% receive times out, and the end comes behind the last one.
+%% Sockets: each byte and each datagram comes once and in order, whichever way it is received,
+%% whoever owns the socket, whenever a receive times out, and the end comes behind the last one.
 -module(storm_sockets).
 -export([round/0]).
 
@@ -77,7 +77,8 @@ connect({Port, Address, _}, Packet, Receiver) ->
     end,
     ok = gen_tcp:close(S).
 
-%% In a stream without packets the number I stands at byte 4 I; otherwise packet I begins with its number.
+%% In a stream without packets the number I stands at byte 4 I; otherwise packet I begins with its
+%% number.
 messages(raw, N) ->
     cut(<< <<I:32>> || I <- lists:seq(0, N) >>);
 messages(line, N) ->
@@ -102,8 +103,9 @@ send(S, [M | Rest]) ->
     ok = gen_tcp:send(S, M),
     send(S, Rest).
 
-%% One step after the other: what is set, what comes. `at` is the next byte, or the next packet. `left`: where the last bytes before the
-%% end are fewer than a recv has asked for in vain, they may go with the connection, as they do in stock.
+%% One step after the other: what is set, what comes. `at` is the next byte, or the next packet.
+%% `left`: where the last bytes before the end are fewer than a recv has asked for in vain, they may
+%% go with the connection, as they do in stock.
 receiver(S, #{mode := false} = M) ->
     case storm:random(10) of
         X when X < 5 -> recv(S, M);
@@ -198,8 +200,8 @@ recv(S, #{packet := Packet} = M0) ->
             ended(S, M#{left := max(Length, maps:get(left, M))})
     end.
 
-%% Another process goes on. The socket is passive then: what comes to an active one may go to its old owner, in some releases. What
-%% has come by now goes to the new one.
+%% Another process goes on. The socket is passive then: what comes to an active one may go to its
+%% old owner, in some releases. What has come by now goes to the new one.
 give(S, #{owners := N} = M) when N >= 6 -> recv_or_take(S, M);
 give(S, #{mode := true} = M) ->
     case inet:setopts(S, [{active, false}]) of
@@ -332,7 +334,8 @@ datagrams_in(S, Sender, M) ->
             maps:get(at, M);
         K ->
             M1 = batch(S, M#{left => K}),
-            %% In some releases datagrams that come as an active socket changes its owner go to the old one.
+            %% In some releases datagrams that come as an active socket changes its owner go to the
+            %% old one.
             Gives = storm:chance(5) andalso maps:get(mode, M1) =:= false,
             Sender ! go,
             case Gives of

@@ -1,4 +1,5 @@
-%% Tables and who has them: objects are there exactly once, whoever gives a table away, inherits it, renames it or ends.
+%% Tables and who has them: objects are there exactly once, whoever gives a table away, inherits it,
+%% renames it or ends.
 -module(storm_tables).
 -export([round/0]).
 

@@ -1,4 +1,5 @@
-%% Timers: each fires exactly once or was cancelled, none early, none late; what cancel_timer and read_timer say is so.
+%% Timers: each fires exactly once or was cancelled, none early, none late; what cancel_timer and
+%% read_timer say is so.
 -module(storm_timers).
 -export([round/0]).
 
@@ -204,7 +205,8 @@ receives() ->
          end
      end || _ <- lists:seq(1, 60)].
 
-%% Who has started a timer to somebody else may end: it fires. Timers to one that has ended are gone.
+%% Who has started a timer to somebody else may end: it fires. Timers to one that has ended are
+%% gone.
 ends() ->
     Me = self(),
     [begin

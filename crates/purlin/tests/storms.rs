@@ -1,5 +1,6 @@
-//! A minute of `make storms` ([docs/storms.md](../../../docs/storms.md)): each storm for some seconds, with delays where locks are
-//! released. In builds with debug assertions faults are planted too, which the storms must find.
+//! A minute of `make storms` ([docs/storms.md](../../../docs/storms.md)): each storm for some
+//! seconds, with delays where locks are released. In builds with debug assertions faults are
+//! planted too, which the storms must find.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,11 +1,14 @@
 //! Delays at random where locks are released, so that interleavings which need bad luck show often.
 //!
-//! `PURLIN_DELAYS=SEED` turns them on; 0 is off. A thread that has just given up a [`crate::sync::Mutex`] goes on late: it yields, or
-//! sleeps for up to some milliseconds. So whatever it found under the lock is old when it acts on it. Builds with debug assertions
-//! plant more of them ([`where_hot`]): at locks that are released all the time, and between the steps of protocols without locks.
+//! `PURLIN_DELAYS=SEED` turns them on; 0 is off. A thread that has just given up a
+//! [`crate::sync::Mutex`] goes on late: it yields, or sleeps for up to some milliseconds. So
+//! whatever it found under the lock is old when it acts on it. Builds with debug assertions plant
+//! more of them ([`where_hot`]): at locks that are released all the time, and between the steps of
+//! protocols without locks.
 //!
-//! Each thread draws its own numbers from the seed. It has a mood for a while, in which it is delayed hardly ever, now and then, or
-//! most of the time: races need one thread that is slow while another one is not.
+//! Each thread draws its own numbers from the seed. It has a mood for a while, in which it is
+//! delayed hardly ever, now and then, or most of the time: races need one thread that is slow while
+//! another one is not.
 //!
 //! While they are off a place costs a look at a byte that nobody writes.
 
@@ -55,7 +58,8 @@ pub fn here() {
     }
 }
 
-/// The same in builds with debug assertions, and nothing in others: for places that are passed all the time.
+/// The same in builds with debug assertions, and nothing in others: for places that are passed all
+/// the time.
 #[inline(always)]
 pub fn where_hot() {
     if cfg!(debug_assertions) {
@@ -107,7 +111,8 @@ fn draw() {
     }
 }
 
-/// Waits as the number says. Code that looks at `errno` after it has given up a lock finds what it was.
+/// Waits as the number says. Code that looks at `errno` after it has given up a lock finds what it
+/// was.
 fn delay(n: u64) {
     // SAFETY: the address of this thread's `errno`, which is there as long as the thread is.
     let errno = unsafe { *libc::__errno_location() };

@@ -1,5 +1,6 @@
-//! Faults that are planted, to see that what looks for faults finds them (`docs/storms.md`). `PURLIN_PLANT=NAME` has builds with debug
-//! assertions do wrong, now and then, what the row of that name says. Other builds have none of it.
+//! Faults that are planted, to see that what looks for faults finds them (`docs/storms.md`).
+//! `PURLIN_PLANT=NAME` has builds with debug assertions do wrong, now and then, what the row of
+//! that name says. Other builds have none of it.
 
 /// What may be planted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
