@@ -16,6 +16,7 @@
 #   those that are there unless told.
 # MODES: the mode of all runs. DELAYS=always: no mode without delays.
 # EACH: seconds for a run (4). JOBS: how many at once (as many as processors).
+# ALL=1: until the time is over and each storm has had its turn.
 # LIMIT: seconds that a run takes at most (150 and EACH). FIRST: the first seed (from the clock).
 #
 # A fault is told with the line that runs it again. Its output is left in target/storms/failures,
@@ -57,6 +58,8 @@ for file in tests/storms/storm_*.erl; do
   fi
 done
 [ -n "$storms" ] || { echo "no storm is called $ONLY" >&2; exit 2; }
+# shellcheck disable=SC2086
+count=$(echo $storms | wc -w)
 started=$(date +%s)
 : >"$dir/faults"
 : >"$dir/runs"
@@ -95,7 +98,8 @@ one() {
       PATH=$roots/$3/bin:$PATH PURLIN_OTP_ROOT=$roots/$3/usr/lib/erlang
       export PATH PURLIN_OTP_ROOT
     fi
-    [ "$on" = purlin ] && set -- "$@" && runtime=$PURLIN || runtime=
+    runtime=
+    [ "$on" = purlin ] && runtime=$PURLIN
     # shellcheck disable=SC2086
     exec timeout -s KILL "$limit" env $variables STORM_DIR="$out.files" STORM_PARTS="${PARTS:-}" ERL_CRASH_DUMP=/dev/null \
       $runtime erl $flags -noshell -pa "$dir/$3" -run storm main "$1" "$2" "$5"000
@@ -119,15 +123,14 @@ over() { [ $(($(date +%s) - started)) -ge "$seconds" ]; }
 # Every so manyth seed, each with the next storm and the next release.
 worker() {
   n=$1
-  while ! over; do
-    k=$((n - first))
+  while k=$((n - first)); ! over || { [ -n "${ALL:-}" ] && [ $k -lt "$count" ]; }; do
     # shellcheck disable=SC2086
     set -- $storms
     shift $((k % $#))
     storm=$1
     # shellcheck disable=SC2086
     set -- $RELEASES
-    shift $((k / $(echo $storms | wc -w) % $#))
+    shift $((k / count % $#))
     one "$storm" "$n" "$1" "${MODES:-$(mode "$n")}" "$each"
     n=$((n + jobs))
   done
