@@ -67,7 +67,7 @@ const PLANTED: &[(&str, &str, &str)] = &[
     ("down_twice", "storm_monitors", "twice"),
     ("heir_loses", "storm_tables", "objects lost"),
     ("port_drops", "storm_ports", ""),
-    ("cancel_lies", "storm_timers", "timer"),
+    ("cancel_lies", "storm_timers", "cancelled"),
     ("write_spoils", "storm_files", ""),
 ];
 
