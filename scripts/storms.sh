@@ -115,7 +115,9 @@ one() {
   *) what="FAULT status $status" ;;
   esac
   { echo "$again"; cat "$out"; } >"$failures/$1-$2-$3.txt"
-  echo "${what:-FAULT status $status} (after $(($(date +%s) - begun)) seconds): $again" | tee -a "$dir/faults"
+  # No echo: there may be backslashes in it.
+  printf '%s (after %s seconds): %s\n' "${what:-FAULT status $status}" $(($(date +%s) - begun)) "$again" |
+    tee -a "$dir/faults"
 }
 
 over() { [ $(($(date +%s) - started)) -ge "$seconds" ]; }
