@@ -12,6 +12,7 @@
 //!
 //! While they are off a place costs a look at a byte that nobody writes.
 
+use crate::stress::mixed;
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -74,12 +75,6 @@ thread_local! {
     static NUMBERS: Cell<u64> = const { Cell::new(0) };
     /// Numbers that the present mood lasts still, and one delay in how many numbers there is in it.
     static MOODS: Cell<(u64, u64)> = const { Cell::new((0, 1)) };
-}
-
-fn mixed(x: u64) -> u64 {
-    let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ x >> 31
 }
 
 fn next() -> u64 {
