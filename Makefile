@@ -1,6 +1,6 @@
 # Each target installs what is missing on a Debian machine, then does its work. `sh demo`, `sh test` and `sh bench` need no make.
 # A line with `##` is what `make help` shows of a target.
-.PHONY: all dist install uninstall deb image releases figures help demo test test-modes test-release test-aarch64 models check tidy coverage bench conformance generated fuzz soak hunt selfbuild setup \
+.PHONY: all dist install uninstall deb image releases figures help demo test test-modes test-release test-aarch64 models check tidy coverage bench conformance generated fuzz soak hunt storms selfbuild setup \
   roots atoms tables cluster networks nif-packages nif-rustler rabbitmq applications \
   costs
 all: ## builds a release without a profile
@@ -122,8 +122,11 @@ hunt: setup ## random programs about memory
 
 # COSTS names kinds: make costs COSTS="suspensions links"
 costs: setup ## what operations cost among very many entries, on both runtimes
-	@[ -x target/release/purlin ] || cargo build --release
 	@sh scripts/costs.sh $(COSTS)
+
+# For SECONDS (60); ONLY="sockets timers" names some, ON=stock has stock run them. SEED=N MODES="S2,delays7" make storms runs one again.
+storms: setup ## processes that share sockets, timers, ports, tables, names and files: nothing is lost, doubled or late
+	@sh scripts/storms.sh $(or $(SECONDS),60)
 
 cluster: setup ## one cluster of Purlin and stock of several releases
 	@sh scripts/cluster.sh

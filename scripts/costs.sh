@@ -5,7 +5,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 program=operations_cost_the_same_however_much_there_is
-purlin=${PURLIN:-$PWD/target/release/purlin}
+. scripts/executable.sh
+purlin=$PURLIN
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 erlc -o "$dir" "tests/programs/erlang/system/$program.erl"

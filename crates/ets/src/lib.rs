@@ -33,6 +33,7 @@ use purlin_native::{bif, bifs, ids, lazy_atoms, native_state};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::RefView;
 use purlin_term::magic::MagicRef;
+use purlin_term::plants::{self, Plant};
 use purlin_term::release::{self, TABLES_A_WORD_MORE};
 use purlin_term::sync::{Mutex, MutexGuard, RwLock};
 use purlin_term::{Alloc, Term, am};
@@ -737,6 +738,9 @@ fn pass_on(pid: Term) {
                 continue;
             };
             transfer(&t, pid, heir, gift);
+            if plants::due(Plant::HeirLoses, 20) {
+                let _ = t.clear();
+            }
             drop(admin);
             if !may_own(heir) {
                 ended.push(heir);

@@ -55,6 +55,8 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "short_bytes",
             "pressure",
             "stress",
+            "delays",
+            "plants",
             "sync",
             "word",
             "am",

@@ -79,7 +79,8 @@ pub fn told() -> String {
     }
 }
 
-fn mixed(x: u64) -> u64 {
+/// A number that has little to do with `x`, and is the same each time.
+pub(crate) fn mixed(x: u64) -> u64 {
     let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ x >> 31

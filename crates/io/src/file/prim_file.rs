@@ -25,6 +25,7 @@ use purlin_kernel::os::tape;
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
+use purlin_term::plants::{self, Plant};
 use purlin_term::sync::{Mutex, MutexGuard};
 use purlin_term::{Alloc, Term, am, arith, gc};
 use std::borrow::Cow;
@@ -787,6 +788,12 @@ fn write_some(fd: i32, parts: &[libc::iovec], at: Option<i64>) -> isize {
                 None => libc::write(fd, p, len),
                 Some(at) => libc::pwrite(fd, p, len, at),
             };
+        }
+        if let Some(at) = at
+            && n > 0
+            && plants::due(Plant::WriteSpoils, 300)
+        {
+            libc::pwrite(fd, [0u8].as_ptr().cast(), 1, at + n as i64 - 1);
         }
         n
     }

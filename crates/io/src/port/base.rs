@@ -11,6 +11,7 @@ use crate::timer::{self, TimerId};
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::{HEAP_BIN_HEAD_WORDS, REFC_BIN_WORDS, heap_bin_limit};
+use purlin_term::plants::{self, Plant};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -239,7 +240,7 @@ impl Base {
 
     /// Delivers input to the owner.
     pub fn input(&mut self, data: &[u8]) {
-        if self.flushing {
+        if self.flushing || plants::due(Plant::PortDrops, 300) {
             return;
         }
         self.count_in(data.len());

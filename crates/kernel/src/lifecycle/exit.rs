@@ -13,8 +13,9 @@ use crate::signal::handle::{drain_dead, send_demonitor, tell_down};
 use crate::signal::receive;
 use crate::signal::send::{link_exit, link_exit_with_token};
 use purlin_term::layout::RefWords;
+use purlin_term::plants::{self, Plant};
 use purlin_term::print::{Style, format_term};
-use purlin_term::{NIL, Term, am, copy, gc};
+use purlin_term::{NIL, Term, am, copy, delays, gc};
 
 /// Characters of the reason for which a system process ends that are shown.
 const MOST_OF_REASON: usize = 100_000;
@@ -72,6 +73,7 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
     crate::accounts::ended(cx);
     (*p).state.begin_exit();
+    delays::where_hot();
     // Against that in `Table::is_alive`.
     crate::sync::fence(crate::sync::Ordering::SeqCst);
     if (*p).has(TRACED) {
@@ -84,19 +86,24 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     crate::sched::multi_scheduling::owner_exit(me);
     crate::sched::bind(p, 0);
     outside().owner_exit(me);
+    delays::where_hot();
     registry::ends(me);
     // Whoever no longer finds the name finds none of the process's tables either.
     if let Some(e) = (*p).ext().and_then(|e| e.rare())
         && e.name != NIL
+        && !plants::due(Plant::NameStays, 20)
     {
         let name = std::mem::replace(&mut e.name, NIL);
         if registry::unregister_of(name, me) {
             events::tie(&mut *p, events::Tie::Unregister, name);
         }
     }
+    delays::where_hot();
     let left = (*p).in_transit.close();
+    delays::where_hot();
     // Whoever hears of its end finds it gone.
     table().withdraw(p, take_spare());
+    delays::where_hot();
     if let Some(e) = (*p).ext() {
         // Work that was put off: whoever asked for it hears that the process has gone.
         if let Some(r) = e.rare() {

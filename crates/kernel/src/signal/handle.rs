@@ -18,6 +18,7 @@ use crate::remote::Remote;
 use purlin_term::etf::aliases;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::layout::RefWords;
+use purlin_term::plants::{self, Plant};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 use smallvec::SmallVec;
 
@@ -506,6 +507,10 @@ unsafe fn down(cx: &mut Cx, s: *mut Signal) {
     };
     match m.tag() {
         None => {
+            if plants::due(Plant::DownTwice, 100) {
+                let again = Signal::tuple_of(Kind::Message, &[am::DOWN, r, kind, object, reason]);
+                message(cx, again, false);
+            }
             (*s).kind = Kind::Message;
             message(cx, s, urgent);
         }

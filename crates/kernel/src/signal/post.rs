@@ -6,7 +6,7 @@ use crate::process::state::Wake;
 use crate::process::{Process, table};
 use crate::sched;
 use purlin_term::frag::{Fragment, OwnedTerm};
-use purlin_term::{Alloc, Term};
+use purlin_term::{Alloc, Term, delays};
 use std::sync::atomic::Ordering;
 
 /// Pushes a signal on the queue of a local process and wakes it. False: there is no such process, and the signal is
@@ -50,6 +50,7 @@ pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pus
     {
         return Pushed::Refused;
     }
+    delays::where_hot();
     match target.state.wake_for(control) {
         Wake::Enqueue(prio) => {
             sched::enqueue(p, prio);

@@ -79,5 +79,6 @@ impl<T> Drop for SpinGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         self.0.taken.store(false, Ordering::Release);
+        purlin_term::delays::where_hot();
     }
 }

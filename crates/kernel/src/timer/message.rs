@@ -9,6 +9,7 @@ use super::{locked, ms_left, notify, now_tick};
 use crate::sync::Mutex;
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
+use purlin_term::plants::{self, Plant};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -217,6 +218,9 @@ pub(crate) fn next_due() -> u64 {
 
 /// Stops a timer: milliseconds that were left; None if there is no such timer, or not any more.
 pub fn cancel(n: &RefNumbers) -> Option<u64> {
+    if plants::due(Plant::CancelLies, 50) {
+        return left(n);
+    }
     let s = shard(n);
     if s.count.load(Ordering::Relaxed) == 0 {
         return None;

@@ -1,10 +1,51 @@
 //! Locks as of `std::sync` that know no poison: a thread that panics while it holds one ends the emulator anyway, and who comes
 //! between finds what is there. [`Condvar`] goes with them.
 
+use std::ops::{Deref, DerefMut};
 use std::sync;
 use std::time::Duration;
 
-pub use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+pub use std::sync::{RwLockReadGuard, RwLockWriteGuard};
+
+/// Holds a [`Mutex`]. Whoever gives it up may be delayed behind that ([`crate::delays`]): fields are dropped in this order.
+#[derive(Debug)]
+pub struct MutexGuard<'a, T: ?Sized> {
+    held: sync::MutexGuard<'a, T>,
+    after: After,
+}
+
+/// See [`MutexGuard`].
+#[derive(Debug)]
+struct After;
+
+impl Drop for After {
+    #[inline(always)]
+    fn drop(&mut self) {
+        crate::delays::here();
+    }
+}
+
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    #[inline(always)]
+    fn new(held: sync::MutexGuard<'a, T>) -> Self {
+        MutexGuard { held, after: After }
+    }
+}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.held
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.held
+    }
+}
 
 /// As [`std::sync::Mutex`].
 #[derive(Default, Debug)]
@@ -23,14 +64,14 @@ impl<T: ?Sized> Mutex<T> {
     /// Waits until nobody else holds it.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner())
+        MutexGuard::new(self.0.lock().unwrap_or_else(|e| e.into_inner()))
     }
     /// `None`: somebody holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
-            Ok(g) => Some(g),
-            Err(sync::TryLockError::Poisoned(e)) => Some(e.into_inner()),
+            Ok(g) => Some(MutexGuard::new(g)),
+            Err(sync::TryLockError::Poisoned(e)) => Some(MutexGuard::new(e.into_inner())),
             Err(sync::TryLockError::WouldBlock) => None,
         }
     }
@@ -99,13 +140,15 @@ impl Condvar {
     }
     /// Gives the lock up until it is notified, or for no reason.
     pub fn wait<'a, T>(&self, g: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        self.0.wait(g).unwrap_or_else(|e| e.into_inner())
+        let MutexGuard { held, after } = g;
+        let held = self.0.wait(held).unwrap_or_else(|e| e.into_inner());
+        MutexGuard { held, after }
     }
     /// As [`Condvar::wait`], for so long at most; whether that was over first is not told: who waits looks.
     pub fn wait_timeout<'a, T>(&self, g: MutexGuard<'a, T>, most: Duration) -> MutexGuard<'a, T> {
-        self.0
-            .wait_timeout(g, most)
-            .unwrap_or_else(|e| e.into_inner())
-            .0
+        let MutexGuard { held, after } = g;
+        let waited = self.0.wait_timeout(held, most);
+        let held = waited.unwrap_or_else(|e| e.into_inner()).0;
+        MutexGuard { held, after }
     }
 }

@@ -1,0 +1,91 @@
+//! A minute of `make storms` ([docs/storms.md](../../../docs/storms.md)): each storm for some
+//! seconds, with delays where locks are released. In builds with debug assertions faults are
+//! planted too, which the storms must find.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The storms that there are, by name.
+fn storms() -> Vec<String> {
+    let files = std::fs::read_dir(root().join("tests/storms")).expect("tests/storms is there");
+    let mut names: Vec<String> = files
+        .filter_map(|f| f.ok()?.file_name().into_string().ok())
+        .filter_map(|n| Some(n.strip_suffix(".erl")?.to_owned()))
+        .filter(|n| n.starts_with("storm_"))
+        .collect();
+    names.sort();
+    names
+}
+
+/// Runs the script for so many seconds with what else it is told.
+fn run(seconds: u32, settings: &[(&str, &str)]) -> (Output, String) {
+    let purlin = PathBuf::from(env!("CARGO_BIN_EXE_purlin"));
+    let out = Command::new("sh")
+        .arg("scripts/storms.sh")
+        .arg(seconds.to_string())
+        .current_dir(root())
+        .env("PURLIN", purlin)
+        .env("RELEASES", "machine")
+        .env("DELAYS", "always")
+        .envs(settings.iter().copied())
+        .output()
+        .expect("sh runs");
+    let text =
+        String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    (out, text)
+}
+
+/// How many runs the last line says that there were.
+fn runs(text: &str) -> usize {
+    let last = text.lines().rev().find(|l| l.contains(" runs, "));
+    last.and_then(|l| l.split(' ').next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+#[test]
+fn storms_find_nothing() {
+    let names = storms();
+    assert!(names.len() >= 8, "{names:?}");
+    // Two at once, of some seconds each.
+    let (out, text) = run(20, &[("EACH", "6"), ("JOBS", "2"), ("ALL", "1")]);
+    assert!(out.status.success(), "{text}");
+    assert!(runs(&text) >= names.len(), "{text}");
+}
+
+/// A fault that is planted on purpose, and the storm that finds it.
+#[cfg(debug_assertions)]
+const PLANTED: &[(&str, &str, &str)] = &[
+    (
+        "name_stays",
+        "storm_names",
+        "the name of a process that has ended",
+    ),
+    ("down_twice", "storm_monitors", "twice"),
+    ("heir_loses", "storm_tables", "objects lost"),
+    ("port_drops", "storm_ports", ""),
+    ("cancel_lies", "storm_timers", "cancelled"),
+    ("write_spoils", "storm_files", ""),
+];
+
+#[cfg(debug_assertions)]
+#[test]
+fn storms_find_faults_that_are_planted() {
+    for (plant, storm, says) in PLANTED {
+        let settings = [("PURLIN_PLANT", *plant), ("ONLY", *storm), ("SEED", "1")];
+        let (out, text) = run(30, &settings);
+        assert_eq!(out.status.code(), Some(1), "{plant}: {text}");
+        // Which is told with the line that runs it again.
+        let told = text.lines().find(|l| l.contains("scripts/storms.sh"));
+        let told = told.unwrap_or_else(|| panic!("{plant}: {text}"));
+        assert!(
+            told.contains("FAULT") && told.contains("SEED=1 "),
+            "{plant}: {told}"
+        );
+        assert!(text.contains(says), "{plant}: {text}");
+        println!("{plant}: {told}");
+    }
+}

@@ -1,0 +1,124 @@
+//! Delays at random where locks are released, so that interleavings which need bad luck show often.
+//!
+//! `PURLIN_DELAYS=SEED` turns them on; 0 is off. A thread that has just given up a
+//! [`crate::sync::Mutex`] goes on late: it yields, or sleeps for up to some milliseconds. So
+//! whatever it found under the lock is old when it acts on it. Builds with debug assertions plant
+//! more of them ([`where_hot`]): at locks that are released all the time, and between the steps of
+//! protocols without locks.
+//!
+//! Each thread draws its own numbers from the seed. It has a mood for a while, in which it is
+//! delayed hardly ever, now and then, or most of the time: races need one thread that is slow while
+//! another one is not.
+//!
+//! While they are off a place costs a look at a byte that nobody writes.
+
+use crate::stress::mixed;
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Whether there are delays, as [`seed`] says: see [`on`].
+static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
+const OFF: u8 = 1;
+const ON: u8 = 2;
+
+/// The seed of this run; 0: there are no delays.
+fn seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| {
+        let set = std::env::var("PURLIN_DELAYS").ok();
+        set.and_then(|v| v.parse().ok()).unwrap_or(0)
+    })
+}
+
+/// Whether `PURLIN_DELAYS` is set to a number but 0 in the environment.
+#[inline(always)]
+fn on() -> bool {
+    match STATE.load(Ordering::Relaxed) {
+        OFF => false,
+        state => state == ON || first(),
+    }
+}
+
+/// The first time that it is asked.
+#[cold]
+#[inline(never)]
+fn first() -> bool {
+    let on = seed() != 0;
+    STATE.store(if on { ON } else { OFF }, Ordering::Relaxed);
+    on
+}
+
+/// A place where a thread may be delayed.
+#[inline(always)]
+pub fn here() {
+    if on() {
+        draw();
+    }
+}
+
+/// The same in builds with debug assertions, and nothing in others: for places that are passed all
+/// the time.
+#[inline(always)]
+pub fn where_hot() {
+    if cfg!(debug_assertions) {
+        here();
+    }
+}
+
+/// How many numbers a mood lasts at most.
+const MOOD: u64 = 2000;
+
+thread_local! {
+    static NUMBERS: Cell<u64> = const { Cell::new(0) };
+    /// Numbers that the present mood lasts still, and one delay in how many numbers there is in it.
+    static MOODS: Cell<(u64, u64)> = const { Cell::new((0, 1)) };
+}
+
+fn next() -> u64 {
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    let mut x = NUMBERS.get();
+    if x == 0 {
+        let n = THREADS.fetch_add(1, Ordering::Relaxed) + 1;
+        x = mixed(seed().wrapping_add(n.wrapping_mul(0x9E37_79B9_7F4A_7C15))) | 1;
+    }
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    NUMBERS.set(x);
+    x.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32
+}
+
+#[cold]
+#[inline(never)]
+fn draw() {
+    let (left, one_in) = MOODS.get();
+    if left == 0 {
+        let one_in = [4096, 256, 256, 32, 32, 6][next() as usize % 6];
+        MOODS.set((next() % MOOD + 1, one_in));
+        return;
+    }
+    MOODS.set((left - 1, one_in));
+    if next() % one_in == 0 {
+        delay(next());
+    }
+}
+
+/// Waits as the number says. Code that looks at `errno` after it has given up a lock finds what it
+/// was.
+fn delay(n: u64) {
+    // SAFETY: the address of this thread's `errno`, which is there as long as the thread is.
+    let errno = unsafe { *libc::__errno_location() };
+    let kind = n % 64;
+    let n = n / 64;
+    match kind {
+        0 => std::thread::sleep(Duration::from_micros(n % 5000)),
+        1..=8 => std::thread::sleep(Duration::from_micros(n % 500)),
+        9..=24 => std::thread::sleep(Duration::from_micros(n % 50)),
+        _ => std::thread::yield_now(),
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
