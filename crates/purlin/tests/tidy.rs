@@ -195,6 +195,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "lines",
             "maps",
             "marks",
+            "skip",
             "messages",
             "records",
             "bits_build",

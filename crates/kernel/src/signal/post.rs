@@ -2,7 +2,7 @@
 
 use crate::events;
 use crate::message::{Kind, Signal};
-use crate::process::state::Wake;
+use crate::process::state::{Priority, Wake};
 use crate::process::{Process, table};
 use crate::sched;
 use purlin_term::frag::{Fragment, OwnedTerm};
@@ -38,25 +38,43 @@ pub(crate) enum Pushed {
 /// As for [`push`]; `p` is a cell.
 #[inline]
 pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pushed {
-    let data = to.pid_data();
-    let target = &*p;
-    let control = !(*sig).kind.is_message();
-    if target
-        .in_transit
-        .push(&mut (*sig).link, || {
-            target.id.load(Ordering::Acquire) == data
-        })
-        .is_err()
-    {
-        return Pushed::Refused;
-    }
-    match target.state.wake_for(control) {
-        Wake::Enqueue(prio) => {
+    match put(p, to, sig) {
+        None => Pushed::Refused,
+        Some(Wake::Enqueue(prio)) => {
             sched::enqueue(p, prio);
             Pushed::Done
         }
-        Wake::Seen => Pushed::Done,
-        Wake::Behind => Pushed::Behind,
+        Some(Wake::Seen) => Pushed::Done,
+        Some(Wake::Behind) => Pushed::Behind,
+    }
+}
+
+/// Puts a signal into the queue in transit; None: there is no such process, and the signal is still the caller's.
+///
+/// # Safety
+/// As for [`push_at`].
+#[inline(always)]
+unsafe fn put(p: *mut Process, to: Term, sig: *mut Signal) -> Option<Wake> {
+    let data = to.pid_data();
+    let target = &*p;
+    let control = !(*sig).kind.is_message();
+    let pushed = target.in_transit.push(&mut (*sig).link, || {
+        target.id.load(Ordering::Acquire) == data
+    });
+    pushed.ok().map(|_| target.state.wake_for(control))
+}
+
+/// As [`push`], where the caller puts the process that this wakes into a run queue: its cell, and the priority. None: there is no
+/// such process, and the signal is still the caller's.
+///
+/// # Safety
+/// As for [`push`].
+#[cfg_attr(test, allow(dead_code))] // Tests of timers note what fires.
+pub(crate) unsafe fn push_only(to: Term, sig: *mut Signal) -> Option<Option<(u32, Priority)>> {
+    let p = table().find(to)?;
+    match put(p, to, sig)? {
+        Wake::Enqueue(prio) => Some(Some((table().index(p), prio))),
+        Wake::Seen | Wake::Behind => Some(None),
     }
 }
 
