@@ -59,6 +59,7 @@ mod perf;
 mod records;
 mod room;
 mod shortcuts;
+mod skip;
 mod start;
 mod traced;
 

@@ -6,6 +6,7 @@
 use super::handler::{go, op};
 use super::operands::{C, X};
 use super::room::collect_after;
+use super::skip::{Elements, number};
 use super::{Exit, exc, instr};
 use crate::code;
 use crate::collect::Also;
@@ -53,14 +54,6 @@ const IS_EQ_EXACT: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::C]);
 
 const LOOP_REC_END: u16 = number(Op::LoopRecEnd, &[Form::L]);
 
-/// The number of a variant, which instructions begin with.
-const fn number(op: Op, forms: &[Form]) -> u16 {
-    match op.variant(forms) {
-        Some(n) => n,
-        None => panic!("the row has no such variant"),
-    }
-}
-
 // The tests have label and register at the same place.
 const _: () = {
     let (fail, src) = (
@@ -79,7 +72,8 @@ const _: () = {
 
 op!(
 /// `loop_rec` of a receive that has looked at messages already. Where a simple test of the message follows, and leads to
-/// the end of this loop if it fails, messages that fail it are gone past here.
+/// the end of this loop if it fails, messages that fail it are gone past here; so are those that fail tests of a tuple's elements
+/// right behind it.
 #[inline(never)]
 fn walk(cx, pc, e, hp, reds) {
     let rec = instr::LoopRec::at(pc);
@@ -99,6 +93,11 @@ fn walk(cx, pc, e, hp, reds) {
             && instr::LoopRecEnd::at(end).to().to() == pc
     };
     let p = (*cx).proc;
+    // What follows a test of a tuple with that header.
+    let elements = |next, header| {
+        let end = instr::IsEqImmed::<X>::at(test).fail().to();
+        Elements::of(cx, e, next, rec.dst(), end, header)
+    };
     let (found, reds) = match number {
         // The predicates below let every message pass that the test would; the test itself runs again on the one that is found.
         IS_EQ_IMMED if ends_here => {
@@ -108,13 +107,21 @@ fn walk(cx, pc, e, hp, reds) {
         IS_TAGGED_TUPLE if ends_here => {
             let op = instr::IsTaggedTuple::<X>::at(test);
             let (w, tag) = (op.header(), op.tag());
+            let rest = elements(op.next(), w);
             receive::walk(p, reds, |t| {
-                t.is_boxed() && (*t.ptr()).raw() == w && *t.ptr().add(TUPLE_FIRST) == tag
+                t.is_boxed()
+                    && (*t.ptr()).raw() == w
+                    && *t.ptr().add(TUPLE_FIRST) == tag
+                    && rest.pass(t)
             })
         }
         IS_TUPLE_OF_ARITY if ends_here => {
-            let w = instr::IsTupleOfArity::<X>::at(test).header();
-            receive::walk(p, reds, |t| t.is_boxed() && (*t.ptr()).raw() == w)
+            let op = instr::IsTupleOfArity::<X>::at(test);
+            let w = op.header();
+            let rest = elements(op.next(), w);
+            receive::walk(p, reds, |t| {
+                t.is_boxed() && (*t.ptr()).raw() == w && rest.pass(t)
+            })
         }
         // A message that begins as the tuple does is compared by the test.
         IS_EQ_EXACT

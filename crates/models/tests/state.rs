@@ -12,7 +12,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use queue::{InTransit, Link};
-use state::{Age, Priority, State, Wait, Wake};
+use state::{Age, Priority, State, Timeout, Wait, Wake};
 
 /// A process, its queue of signals, its timers, and a run queue of one place.
 struct Cell {
@@ -76,6 +76,17 @@ impl Cell {
         assert!(unsafe { self.in_transit.push(s, || true) }.is_ok());
         self.wake(self.state.wake());
     }
+    /// Empties the queue: how many there were.
+    fn take(&self) -> usize {
+        let mut n = 0;
+        let mut s = self.in_transit.take();
+        while !s.is_null() {
+            // SAFETY: made by `send`, and taken once.
+            s = unsafe { Box::from_raw(s).next };
+            n += 1;
+        }
+        n
+    }
     fn fire(&self) {
         let mut t = self.timeouts.lock().expect("is not poisoned");
         *t += 1;
@@ -94,7 +105,7 @@ impl Cell {
                     }
                 }
             }
-            if self.state.take_timeout() {
+            if self.state.take_timeout() != Timeout::None {
                 // SAFETY: as above.
                 unsafe { (*p)[1] = *self.timeouts.lock().expect("is not poisoned") };
             }
@@ -132,6 +143,49 @@ fn no_wake_up_is_lost() {
         a.join().expect("runs");
         b.join().expect("runs");
         assert_eq!(*c.queued.lock().expect("is not poisoned"), 0);
+    });
+}
+
+/// A timeout that says that all has been looked at is right: what was sent before has not come just now.
+#[test]
+fn what_came_before_a_timeout_is_looked_at() {
+    explore("what came before a timeout is looked at", Some(3), || {
+        let c = Cell::new();
+        let (sent, before) = (Arc::new(Mutex::new(false)), Arc::new(Mutex::new(false)));
+        let (a, s) = (c.clone(), sent.clone());
+        let a = thread::spawn(move || {
+            a.send();
+            *s.lock().expect("is not poisoned") = true;
+        });
+        let (b, f) = (c.clone(), before.clone());
+        let b = thread::spawn(move || {
+            *f.lock().expect("is not poisoned") = *sent.lock().expect("is not poisoned");
+            b.fire();
+        });
+        'all: loop {
+            let mut signals = c.dequeue();
+            loop {
+                let came = match std::mem::take(&mut signals) || c.state.take_signals() {
+                    true => c.take(),
+                    false => 0,
+                };
+                match c.state.take_timeout() {
+                    Timeout::None => {}
+                    Timeout::Fired => break 'all,
+                    Timeout::Over => {
+                        let before = *before.lock().expect("is not poisoned");
+                        assert!(came == 0 || !before, "it has not been looked at");
+                        break 'all;
+                    }
+                }
+                if c.state.try_wait(false) == Wait::Waiting {
+                    break;
+                }
+            }
+        }
+        a.join().expect("runs");
+        b.join().expect("runs");
+        c.take();
     });
 }
 

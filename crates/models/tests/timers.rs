@@ -1,14 +1,22 @@
-//! The timer service: whoever starts a timer may rely on the thread to look by then.
+//! The timer service: whoever starts a timer may rely on the thread to look by then, and whoever doesn't find a timer any more may
+//! rely on what it did.
 
 #[path = "../../kernel/src/timer/alarm.rs"]
 #[allow(dead_code)]
 mod alarm;
+#[path = "../../kernel/src/timer/shard.rs"]
+#[allow(dead_code)]
+mod shard;
+#[path = "../../kernel/src/timer/wheel.rs"]
+#[allow(dead_code)]
+mod wheel;
 use purlin_models::{explore, sync};
 
 use alarm::{Alarm, Due, NEVER};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use sync::AtomicU64;
+use shard::RefNumbers;
+use sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// A shard of timers: deadlines in the place of a wheel.
 struct Shard {
@@ -17,6 +25,8 @@ struct Shard {
 }
 
 struct Service {
+    /// Held by the one who fires.
+    firing: Mutex<()>,
     alarm: Alarm,
     shards: [Shard; 2],
     sleep: Mutex<Sleep>,
@@ -32,6 +42,7 @@ struct Sleep {
 impl Service {
     fn new() -> Arc<Service> {
         Arc::new(Service {
+            firing: Mutex::new(()),
             // It has slept until something that is over by now.
             alarm: Alarm(AtomicU64::new(5)),
             shards: std::array::from_fn(|_| Shard {
@@ -66,10 +77,12 @@ impl Service {
         loop {
             self.alarm.looking();
             let mut next = NEVER;
+            let firing = self.firing.lock().expect("is not poisoned");
             for i in 0..2 {
                 self.fire(i, now);
                 next = next.min(self.shards[i].due.tick());
             }
+            drop(firing);
             if !self.alarm.may_sleep(next) {
                 continue;
             }
@@ -122,7 +135,9 @@ fn schedulers_may_fire_what_is_late() {
         s.start(0, 40);
         let (a, b) = (s.clone(), s.clone());
         let a = thread::spawn(move || {
-            if a.alarm.is_late(10) {
+            if a.alarm.is_late(10)
+                && let Ok(_firing) = a.firing.try_lock()
+            {
                 a.fire(0, 10);
             }
             a.start(0, 20);
@@ -131,5 +146,131 @@ fn schedulers_may_fire_what_is_late() {
         a.join().expect("runs");
         b.join().expect("runs");
         s.check();
+    });
+}
+
+/// A shard of timers that send messages, and how many have come to each of two mailboxes. The counts are read and written without an
+/// order of their own: it comes with the timers.
+struct World {
+    shard: shard::Shard<usize>,
+    mailboxes: [AtomicUsize; 2],
+}
+
+const KEY: RefNumbers = [1, 2, 3];
+const OTHER: RefNumbers = [4, 5, 6];
+const OWNER: u64 = 7;
+
+impl World {
+    fn new() -> Arc<World> {
+        Arc::new(World {
+            shard: shard::Shard::new(0),
+            mailboxes: std::array::from_fn(|_| AtomicUsize::new(0)),
+        })
+    }
+    /// Fires what is due.
+    fn fire(&self) {
+        let mut due = Vec::new();
+        self.shard
+            .take_due(1, 2, |_| false, |ticket, to| due.push((ticket, to)));
+        for (ticket, to) in due {
+            self.shard.arrive(ticket, || self.deliver(to));
+        }
+    }
+    fn deliver(&self, to: usize) {
+        let n = self.mailboxes[to].load(Ordering::Relaxed);
+        self.mailboxes[to].store(n + 1, Ordering::Relaxed);
+    }
+    fn got(&self, to: usize) -> usize {
+        self.mailboxes[to].load(Ordering::Relaxed)
+    }
+}
+
+/// Who cancels a timer that is being fired finds it, and then nothing comes, or finds its message.
+#[test]
+fn a_timer_that_is_not_found_has_sent_its_message() {
+    explore(
+        "a timer that is not found has sent its message",
+        Some(3),
+        || {
+            let w = World::new();
+            w.shard.start(KEY, 0, 1, 0);
+            let a = w.clone();
+            let a = thread::spawn(move || a.fire());
+            let stopped = w.shard.stop(&KEY).is_some();
+            if !stopped {
+                assert_eq!(w.got(0), 1, "neither found nor there");
+            }
+            a.join().expect("runs");
+            assert_eq!(w.got(0), usize::from(!stopped));
+            assert_eq!(w.shard.count(), 0);
+        },
+    );
+}
+
+/// The same for who reads a timer, and then cancels it.
+#[test]
+fn a_timer_that_is_not_read_has_sent_its_message() {
+    explore(
+        "a timer that is not read has sent its message",
+        Some(3),
+        || {
+            let w = World::new();
+            w.shard.start(KEY, OWNER, 1, 0);
+            let a = w.clone();
+            let a = thread::spawn(move || a.fire());
+            match w.shard.deadline(&KEY) {
+                None => {
+                    assert_eq!(w.got(0), 1, "neither found nor there");
+                    assert!(w.shard.stop(&KEY).is_none());
+                }
+                Some(_) if w.shard.stop(&KEY).is_some() => assert_eq!(w.got(0), 0),
+                Some(_) => assert_eq!(w.got(0), 1),
+            }
+            a.join().expect("runs");
+        },
+    );
+}
+
+/// The place of a timer of a process that has ended goes to another timer, while the former is being fired.
+#[test]
+fn a_place_that_is_used_again_is_told_apart() {
+    explore("a place that is used again is told apart", Some(3), || {
+        let w = World::new();
+        w.shard.start(KEY, OWNER, 1, 0);
+        let a = w.clone();
+        let a = thread::spawn(move || a.fire());
+        w.shard.owner_ends(OWNER);
+        let before = w.got(0);
+        let ticket = w.shard.start_due(OTHER, OWNER);
+        a.join().expect("runs");
+        assert_eq!(w.got(0), before, "it comes after its process has ended");
+        assert_eq!(w.shard.deadline(&OTHER), Some(None));
+        assert!(w.shard.arrive(ticket, || w.deliver(1)).is_some());
+        assert_eq!((w.got(1), w.shard.count()), (1, 0));
+    });
+}
+
+/// A timer that is held stays, and fires the next time.
+#[test]
+fn what_is_held_fires_later() {
+    explore("what is held fires later", None, || {
+        let w = World::new();
+        w.shard.start(KEY, 0, 1, 0);
+        let a = w.clone();
+        let a = thread::spawn(move || {
+            a.shard.take_due(1, 2, |_| true, |_, _| unreachable!());
+            assert_eq!(a.got(0), 0);
+        });
+        let stopped = w.shard.stop(&KEY).is_some();
+        assert!(stopped, "it has not fired");
+        w.shard.start(OTHER, 0, 1, 1);
+        a.join().expect("runs");
+        let mut due = Vec::new();
+        w.shard
+            .take_due(2, 3, |_| false, |ticket, to| due.push((ticket, to)));
+        for (ticket, to) in due {
+            w.shard.arrive(ticket, || w.deliver(to));
+        }
+        assert_eq!((w.got(0), w.got(1), w.shard.count()), (0, 1, 0));
     });
 }

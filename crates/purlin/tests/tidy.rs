@@ -198,6 +198,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "lines",
             "maps",
             "marks",
+            "skip",
             "messages",
             "records",
             "bits_build",

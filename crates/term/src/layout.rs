@@ -546,6 +546,21 @@ impl Term {
         }
     }
 
+    /// The words of a reference that is neither magic, nor carries a pid, nor is of another node; None for anything else. Two such
+    /// are equal if their words are.
+    #[inline]
+    pub fn plain_ref(self) -> Option<[u64; REF_WORDS]> {
+        if !self.is_boxed() {
+            return None;
+        }
+        let p = self.ptr();
+        // SAFETY: a boxed term points at a header, and this header is that of so many words.
+        unsafe {
+            ((*p).raw() == REF_HEADER && !is_magic(p))
+                .then(|| std::array::from_fn(|i| (*p.add(i)).raw()))
+        }
+    }
+
     /// View of a reference of any kind; None for anything else.
     #[inline]
     pub fn as_ref_view<'a>(self) -> Option<RefView<'a>> {

@@ -8,22 +8,21 @@
 //! * A function has machine code only while nothing else stands at its entry: no breakpoint. See `entries.rs`.
 //! * Nothing is compiled, published or forgotten but by [`Compiled`].
 
-use super::Module;
+use super::{Module, epochs};
 use crate::cx::Cx;
 use purlin_isa::ops::Op;
 use purlin_loader::lower::LoweredFunction;
 use purlin_native::cx::LEFT_PLACES;
 use purlin_term::fun;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// The maker and owner of machine code.
 pub trait Compiled: Sync {
     /// The code at these addresses is about to go.
     fn forget(&self, code: std::ops::Range<usize>);
-    /// A process is about to run: the table of return points, and after how many reductions it is interrupted for a moment, if not
-    /// by the rule.
-    fn begins(&self) -> (*const u64, Option<i64>);
+    /// A process is about to run: after how many reductions it is interrupted for a moment, if not by the rule.
+    fn begins(&self) -> Option<i64>;
     /// Reductions that a scheduler takes before it has anything compiled, but for modules that are as they are loaded.
     fn starts(&self) -> u64;
     /// The function that was found running at `pc` is worth machine code, and so is that which it returns to at `caller`: whether one of
@@ -104,13 +103,27 @@ const LATER: u32 = 16;
 /// Reductions for which a scheduler is new.
 const NEW: u64 = 4_000_000;
 
+/// The table of return points.
+static RETURNS: AtomicPtr<u64> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Says which is the table of return points. Threads that run code may read the former until they have passed: see [`epochs`].
+pub fn set_returns(table: *const u64) {
+    RETURNS.store(table as *mut u64, Ordering::Release);
+}
+
+/// The thread of that context is about to run code.
+#[inline]
+pub(crate) fn enter(cx: &mut Cx) {
+    epochs::enter(&cx.epoch);
+    cx.returns = RETURNS.load(Ordering::Acquire);
+}
+
 /// A time slice begins of a process that may run machine code.
 #[inline]
 pub(crate) fn begins(cx: &mut Cx) {
     let Some(c) = compiled() else { return };
     cx.compiled = true;
-    let (returns, piece) = c.begins();
-    cx.returns = returns;
+    let piece = c.begins();
     let (by, turn) = uneven(cx);
     let soon = match piece {
         Some(n) => n,
@@ -154,9 +167,7 @@ pub(crate) fn goes_on(cx: &mut Cx) {
     sample_at(cx, cx.interp.pc);
     let mut soon = SOON - uneven(cx).0;
     if let Some(c) = compiled() {
-        let (returns, piece) = c.begins();
-        cx.returns = returns;
-        soon = piece.unwrap_or(soon);
+        soon = c.begins().unwrap_or(soon);
     }
     let n = cx.sampled_reds.min(soon - cx.reds.min(0));
     cx.sampled_reds -= n;

@@ -7,6 +7,7 @@
 //! | `QUEUED` | it is in exactly one run queue | whoever queues it | the thread that dequeues it |
 //! | `SIGNALS` | its queue in transit may hold something new | senders, after the push; the owner, for what it has put off | the owner, before it fetches |
 //! | `TIMEOUT` | its receive timer has fired | the timer service; the owner, to look at it once more | the owner |
+//! | `OVER` | with `TIMEOUT`: the timer fired while it waited and had looked at all that had come | the timer service | the owner |
 //! | `SUSPENDED` | it does not run Erlang code, but handles signals | the owner | the owner |
 //! | `EXITING` | it handles nothing any more | the owner | never (the cell is made anew) |
 //! | `ALIVE` | the cell holds a process | spawn | the owner, at the very end |
@@ -60,6 +61,7 @@ const DIRTY: u32 = 1 << 17;
 const DIRTY_IO: u32 = 1 << 18;
 /// Cleared by whoever dequeues the process.
 const WAITED: u32 = QUEUED | GREW | AGED | RAISED | DIRTY | DIRTY_IO;
+const OVER: u32 = 1 << 19;
 const PRIO_SHIFT: u32 = 8;
 const PRIO_MASK: u32 = 3 << PRIO_SHIFT;
 
@@ -95,6 +97,18 @@ pub enum Wake {
     /// It waits in a dirty pool (true: for input and output). The waker must have it leave the
     /// pool: see rule 5.
     Dirty(bool),
+}
+
+/// What the receive timer of a process has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Timeout {
+    /// It has not fired.
+    None,
+    /// It has fired. Messages may have come before, which the process has not looked at.
+    Fired,
+    /// It has fired, and all that the process has not looked at came later.
+    Over,
 }
 
 /// The outcome of an attempt to wait.
@@ -269,6 +283,11 @@ impl State {
     pub(crate) fn wake_by_timeout(&self) -> Wake {
         self.wake_with(TIMEOUT)
     }
+    /// Whether a process with that word waits, and has looked at all that has come.
+    #[inline]
+    fn has_looked(s: u32) -> bool {
+        s & (RUNNING | QUEUED | SIGNALS | SUSPENDED | ALIVE) == ALIVE
+    }
     #[inline]
     fn wake_with(&self, bits: u32) -> Wake {
         let mut s = self.bits();
@@ -281,7 +300,8 @@ impl State {
                 return seen;
             }
             let waits = s & (RUNNING | QUEUED | ALIVE) == ALIVE;
-            let new = s | bits | if waits { QUEUED } else { 0 };
+            let over = bits & TIMEOUT != 0 && State::has_looked(s);
+            let new = s | bits | if waits { QUEUED } else { 0 } | if over { OVER } else { 0 };
             match self
                 .0
                 .compare_exchange_weak(s, new, Ordering::AcqRel, Ordering::Acquire)
@@ -437,11 +457,18 @@ impl State {
     pub(crate) fn keep_signals(&self) {
         self.set(SIGNALS);
     }
-    /// Owner: clears `TIMEOUT`; whether its receive timer has fired.
+    /// Owner: clears `TIMEOUT` and `OVER`; whether its receive timer has fired.
     #[inline]
-    #[must_use]
-    pub(crate) fn take_timeout(&self) -> bool {
-        self.take(TIMEOUT)
+    pub(crate) fn take_timeout(&self) -> Timeout {
+        // A plain look first keeps the line shared where nothing has come.
+        if self.bits() & TIMEOUT == 0 {
+            return Timeout::None;
+        }
+        match self.0.fetch_and(!(TIMEOUT | OVER), Ordering::AcqRel) & (TIMEOUT | OVER) {
+            0 | OVER => Timeout::None,
+            TIMEOUT => Timeout::Fired,
+            _ => Timeout::Over,
+        }
     }
     /// Owner: sets `TIMEOUT` for itself, to look at it once more.
     #[inline]

@@ -22,7 +22,7 @@ fn exactly_one_waker_queues_a_waiting_process() {
     assert_eq!(s.wake(), Wake::Enqueue(Priority::High));
     assert_eq!(s.wake_by_timeout(), Wake::Seen);
     let _ = s.start_running();
-    assert!(s.take_signals() && s.take_timeout());
+    assert!(s.take_signals() && s.take_timeout() == Timeout::Fired);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_timeout_does_not_keep_a_suspended_process_running() {
     assert_eq!(s.wake(), Wake::Enqueue(Priority::Normal));
     let _ = s.start_running();
     assert_eq!(s.try_suspend(), Wait::Awake);
-    assert!(s.take_signals() && s.load().is_suspended() && s.take_timeout());
+    assert!(s.take_signals() && s.load().is_suspended() && s.take_timeout() == Timeout::Fired);
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Multi-scheduling that is blocked: threads run processes one at a time, whichever kind they are of.
 //!
 //! # Invariants
-//! * A thread that began to run a process while nobody blocked goes on until it is done with that.
+//! * A thread that began to run a process while nobody blocked goes on until it is done with that. Whoever blocks waits for these:
+//!   for threads that run code by epochs ([`gives_way`]), for dirty ones by their number ([`others_stopped`]).
 //! * Turns go round: a thread that wants one waits for those that wanted theirs before. No thread waits for anything else
 //!   with a turn of its own.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use purlin_term::Term;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Tickets: the next to be given, and the one whose turn it is.
 struct Tickets {
@@ -30,7 +32,60 @@ fn tickets() -> MutexGuard<'static, Tickets> {
 /// Has threads take turns from now on, or not any more.
 #[inline]
 pub fn block(on: bool) {
-    BLOCKED.store(on, Ordering::Relaxed);
+    BLOCKED.store(on, Ordering::SeqCst);
+    HELD.store(on || ANY_BLOCKER.load(Ordering::SeqCst), Ordering::SeqCst);
+}
+
+/// Whether threads take turns, or only one normal scheduler is to run.
+static HELD: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether this thread has a turn.
+    static HAS_TURN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread, which has entered its epoch and is about to run code, has to let others go first: it has begun without a turn,
+/// or on a scheduler that is to stop, before somebody blocked. After whoever blocks has taken a moment of the epochs, all
+/// threads see it here.
+#[inline]
+pub(crate) fn gives_way() -> bool {
+    HELD.load(Ordering::Relaxed) && must_give_way()
+}
+
+#[cold]
+fn must_give_way() -> bool {
+    blocked() && !HAS_TURN.get() || super::current() > super::online()
+}
+
+/// Dirty threads that run something without a turn.
+static DIRTY: AtomicUsize = AtomicUsize::new(0);
+
+/// The right of a dirty thread to run something, until this is dropped.
+#[must_use]
+pub(crate) struct DirtyTurn(Option<Turn>);
+
+impl Drop for DirtyTurn {
+    fn drop(&mut self) {
+        if self.0.is_none() {
+            DIRTY.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// As [`turn`], for a dirty thread.
+pub(crate) fn dirty_turn(waits: impl Fn(bool)) -> DirtyTurn {
+    // Who blocks stores first and then looks; so one of the two sees the other.
+    DIRTY.fetch_add(1, Ordering::SeqCst);
+    if !BLOCKED.load(Ordering::SeqCst) {
+        return DirtyTurn(None);
+    }
+    DIRTY.fetch_sub(1, Ordering::SeqCst);
+    DirtyTurn(Some(wait(waits)))
+}
+
+/// Whether no dirty thread runs anything that it began before somebody blocked.
+pub fn others_stopped() -> bool {
+    DIRTY.load(Ordering::SeqCst) == 0
 }
 
 /// Whether threads take turns.
@@ -47,6 +102,7 @@ pub struct Turn(());
 impl Drop for Turn {
     #[inline]
     fn drop(&mut self) {
+        HAS_TURN.set(false);
         tickets().serving += 1;
         CALLED.notify_all();
     }
@@ -70,6 +126,7 @@ fn wait(waits: impl Fn(bool)) -> Turn {
         }
         waits(false);
     }
+    HAS_TURN.set(true);
     Turn(())
 }
 
@@ -152,9 +209,9 @@ fn unblock_where(gone: impl Fn(Term) -> bool) {
 
 #[inline]
 fn settle(b: &mut Blockers) {
-    block(!b.all.is_empty());
     let any = !b.all.is_empty() || !b.normal.is_empty();
-    ANY_BLOCKER.store(any, Ordering::Release);
+    ANY_BLOCKER.store(any, Ordering::SeqCst);
+    block(!b.all.is_empty());
     if !any && b.online != 0 {
         super::set_online(b.online);
         b.online = 0;
@@ -162,7 +219,7 @@ fn settle(b: &mut Blockers) {
 }
 
 /// The process `me` blocks or unblocks. Other schedulers finish the time slice that they are in, and threads of the dirty
-/// pools the native.
+/// pools the native: the caller waits for that.
 pub fn set_blocker(me: Term, on: bool, normal: bool) {
     let mut b = lock_blockers();
     let list = if normal { &mut b.normal } else { &mut b.all };
@@ -171,7 +228,7 @@ pub fn set_blocker(me: Term, on: bool, normal: bool) {
         if b.online == 0 {
             b.online = super::set_online(1);
         }
-        ANY_BLOCKER.store(true, Ordering::Release);
+        ANY_BLOCKER.store(true, Ordering::SeqCst);
         block(!b.all.is_empty());
     } else {
         if let Some(i) = list.iter().rposition(|&p| p == me) {

@@ -38,31 +38,47 @@ pub(crate) enum Pushed {
 /// As for [`push`]; `p` is a cell.
 #[inline]
 pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pushed {
-    let data = to.pid_data();
-    let target = &*p;
-    let control = !(*sig).kind.is_message();
-    if target
-        .in_transit
-        .push(&mut (*sig).link, || {
-            target.id.load(Ordering::Acquire) == data
-        })
-        .is_err()
-    {
-        return Pushed::Refused;
-    }
-    delays::where_hot();
-    match target.state.wake_for(control) {
-        Wake::Enqueue(prio) => {
+    match put(p, to, sig) {
+        None => Pushed::Refused,
+        Some(Wake::Enqueue(prio)) => {
             sched::enqueue(p, prio);
             Pushed::Done
         }
-        Wake::Seen => Pushed::Done,
-        Wake::Dirty(io) => {
+        Some(Wake::Dirty(io)) => {
             sched::call_from_pool(p, io);
             Pushed::Done
         }
-        Wake::Behind => Pushed::Behind,
+        Some(Wake::Seen) => Pushed::Done,
+        Some(Wake::Behind) => Pushed::Behind,
     }
+}
+
+/// Puts a signal into the queue in transit; None: there is no such process, and the signal is still the caller's.
+///
+/// # Safety
+/// As for [`push_at`].
+#[inline(always)]
+unsafe fn put(p: *mut Process, to: Term, sig: *mut Signal) -> Option<Wake> {
+    let data = to.pid_data();
+    let target = &*p;
+    let control = !(*sig).kind.is_message();
+    let pushed = target.in_transit.push(&mut (*sig).link, || {
+        target.id.load(Ordering::Acquire) == data
+    });
+    pushed.ok()?;
+    delays::where_hot();
+    Some(target.state.wake_for(control))
+}
+
+/// As [`push`], where the caller does later what the wake-up asks for: the cell of the process, and the
+/// wake-up. None: there is no such process, and the signal is still the caller's.
+///
+/// # Safety
+/// As for [`push`].
+#[cfg_attr(test, allow(dead_code))] // Tests of timers note what fires.
+pub(crate) unsafe fn push_only(to: Term, sig: *mut Signal) -> Option<(u32, Wake)> {
+    let p = table().find(to)?;
+    Some((table().index(p), put(p, to, sig)?))
 }
 
 /// As [`push`]; a signal that can't be delivered is freed.

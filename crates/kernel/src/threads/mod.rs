@@ -81,11 +81,13 @@ fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
         }
         if *used >= REDUCTIONS_PER_POLL {
             *used = 0;
+            timer::looks(i);
             timer::poll();
         }
         if let Some(c) = q.next(i, None) {
             break c;
         }
+        timer::looks(i);
         // A moment of looking costs less than to sleep and be woken.
         if i < q.online() {
             let mut found = None;
@@ -163,7 +165,7 @@ fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
                 c.dirty = true;
                 c
             });
-            let turn = multi_scheduling::turn(msacc::asleep);
+            let turn = multi_scheduling::dirty_turn(msacc::asleep);
             rest_if_stopped();
             let start = crate::clock::elapsed().max(0) as u64;
             d.started.fetch_add(start, Ordering::Relaxed);
@@ -214,7 +216,6 @@ fn own<E: Engine>(cell: u32, t: &Thread) {
     let mut cx = Cx::boxed(MAX_SCHEDULERS);
     let _member = epochs().join(&cx.epoch);
     while t.wait() {
-        let _turn = multi_scheduling::turn(|_| ());
         // SAFETY: rung by whoever set `QUEUED`, once for each time; nobody else takes this process.
         unsafe { slice::own::<E>(&mut cx, table().cell(cell)) };
     }

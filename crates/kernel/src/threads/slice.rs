@@ -9,11 +9,11 @@ use crate::lifecycle::exit;
 use crate::msacc::{self, State};
 use crate::process::Enter;
 use crate::process::saved;
-use crate::process::state::{Priority, Taken, Wait};
+use crate::process::state::{Priority, Taken, Timeout, Wait};
 use crate::process::task::Task;
 use crate::process::{self, EXIT_PENDING, IN_RECEIVE, Process, TIMER};
 use crate::profile;
-use crate::sched;
+use crate::sched::{self, multi_scheduling};
 use crate::signal::handle;
 use crate::waits;
 use purlin_term::{Term, am, gc};
@@ -148,6 +148,7 @@ unsafe fn raised(cx: &mut Cx, p: *mut Process, taken: Taken) -> i64 {
 /// As for [`normal`]; the process was queued by [`crate::sched::own::ring`].
 pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
     loop {
+        let _turn = multi_scheduling::turn(|_| ());
         sched::count_switch();
         // SAFETY: as in `normal`.
         unsafe {
@@ -405,12 +406,14 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
                 Wait::Awake => return After::Requeue,
             }
         }
-        if (*p).state.take_timeout() && (*p).has(TIMER) {
+        let timeout = (*p).state.take_timeout();
+        if timeout != Timeout::None && (*p).has(TIMER) {
             (*p).flags &= !TIMER;
             if (*p).has(IN_RECEIVE) {
                 pc = (*p).timeout_pc;
                 // Messages that came before the time was up are looked at first.
-                let more = (*p).mailbox.as_ref().is_some_and(|m| m.has_current());
+                let more = timeout == Timeout::Fired
+                    && (*p).mailbox.as_ref().is_some_and(|m| m.has_current());
                 if more && looked_at != (*p).pc {
                     pc = (*p).pc;
                     looked_at = pc;
@@ -426,14 +429,25 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
         if state.has_control() {
             (*p).state.settle_control();
         }
-        epochs::enter(&cx.epoch);
+        compiled::enter(cx);
+        if multi_scheduling::gives_way() {
+            epochs::leave(&cx.epoch);
+            let live = (*p).live as usize;
+            cx.leave(pc, live);
+            return After::Requeue;
+        }
         let mut exit = E::run(cx, pc);
         epochs::leave(&cx.epoch);
         while cx.sampled_reds > 0 && exit == Exit::Yield && cx.reds <= 0 {
             compiled::goes_on(cx);
-            epochs::enter(&cx.epoch);
-            exit = E::run(cx, cx.interp.pc);
+            compiled::enter(cx);
+            if !multi_scheduling::gives_way() {
+                exit = E::run(cx, cx.interp.pc);
+            }
             epochs::leave(&cx.epoch);
+            if multi_scheduling::gives_way() {
+                break;
+            }
         }
         let used = account(cx);
         if exit != Exit::Exited {

@@ -3,21 +3,16 @@
 //! A timer is found by its reference. Timers whose receiver is a process are linked in a list of that process, and are
 //! gone when the process is; those with a registered name as receiver look the name up when they fire.
 
-use super::alarm::{Due, NEVER};
-use super::wheel::{NONE, Node, Nodes, Wheel};
-use super::{locked, ms_left, notify, now_tick};
-use crate::sync::Mutex;
+pub use super::shard::RefNumbers;
+use super::shard::{Shard, Ticket, timer_bytes};
+use super::{Woken, is_held, mark, ms_left, notify, now_tick};
 use purlin_term::Term;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::plants::{self, Plant};
-use std::collections::HashMap;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const SHARDS: usize = 16;
-
-/// The numbers of a timer's reference.
-pub type RefNumbers = [u32; 3];
 
 /// The action of a timer when it fires.
 pub struct Fired {
@@ -61,214 +56,166 @@ impl Message {
     }
 }
 
-struct Entry {
-    node: Node,
-    /// Neighbours among the timers of the receiver, in this shard.
-    next: u32,
-    prev: u32,
+/// A timer that runs.
+struct Timer {
+    fired: Fired,
+    deadline: u64,
     /// Grows from timer to timer: those that are due at the same tick fire in the order in which they were started.
     started: u64,
-    fired: Option<Fired>,
+    /// Who started it: see [`is_held`].
+    by: super::Mark,
 }
 
 static STARTED: AtomicU64 = AtomicU64::new(0);
 
-#[derive(Default)]
-struct Slab {
-    entries: Vec<Entry>,
-    free: Vec<u32>,
-    by_ref: HashMap<RefNumbers, u32>,
-    /// First timer of each receiver.
-    by_pid: HashMap<u64, u32>,
+fn shards() -> &'static [Shard<Timer>; SHARDS] {
+    static S: OnceLock<[Shard<Timer>; SHARDS]> = OnceLock::new();
+    S.get_or_init(|| std::array::from_fn(|_| Shard::new(now_tick())))
 }
 
-impl Nodes for Slab {
-    fn node(&mut self, id: u32) -> &mut Node {
-        &mut self.entries[id as usize].node
-    }
-}
-
-impl Slab {
-    fn insert(&mut self, f: Fired) -> u32 {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(Entry {
-                node: Node::default(),
-                next: NONE,
-                prev: NONE,
-                started: 0,
-                fired: None,
-            });
-            self.entries.len() as u32 - 1
-        });
-        self.by_ref.insert(f.numbers, index);
-        let mut next = NONE;
-        if f.to.is_local_pid()
-            && let Some(head) = self.by_pid.insert(f.to.raw(), index)
-        {
-            self.entries[head as usize].prev = index;
-            next = head;
-        }
-        let e = &mut self.entries[index as usize];
-        (e.next, e.prev) = (next, NONE);
-        e.started = STARTED.fetch_add(1, Ordering::Relaxed);
-        e.fired = Some(f);
-        index
-    }
-    fn remove(&mut self, index: u32) -> Option<Fired> {
-        let e = &mut self.entries[index as usize];
-        let (next, prev) = (e.next, e.prev);
-        let f = e.fired.take()?;
-        self.free.push(index);
-        self.by_ref.remove(&f.numbers);
-        if f.to.is_local_pid() {
-            if next != NONE {
-                self.entries[next as usize].prev = prev;
-            }
-            if prev != NONE {
-                self.entries[prev as usize].next = next;
-            } else if next != NONE {
-                self.by_pid.insert(f.to.raw(), next);
-            } else {
-                self.by_pid.remove(&f.to.raw());
-            }
-        }
-        Some(f)
-    }
-}
-
-struct Shard {
-    next: Due,
-    count: AtomicUsize,
-    inner: Mutex<(Wheel, Slab)>,
-}
-
-fn shards() -> &'static [Shard; SHARDS] {
-    static S: OnceLock<[Shard; SHARDS]> = OnceLock::new();
-    S.get_or_init(|| {
-        std::array::from_fn(|_| Shard {
-            next: Due::new(),
-            count: AtomicUsize::new(0),
-            inner: Mutex::new((Wheel::new(now_tick()), Slab::default())),
-        })
-    })
-}
-
-fn shard(n: &RefNumbers) -> &'static Shard {
+fn shard(n: &RefNumbers) -> &'static Shard<Timer> {
     // Threads take numbers in blocks of 4096, so threads tend to use different shards.
     &shards()[(n[0] >> 12) as usize % SHARDS]
 }
 
 #[cfg(not(test))]
 mod arrival {
+    use super::super::Woken;
     use super::Fired;
     use crate::lazy_atoms;
+    use crate::message::{Kind, Signal};
     use crate::process::registry;
+    use crate::{events, post};
     use purlin_term::frag::{Fragment, OwnedTerm};
-    use purlin_term::{Alloc, am};
+    use purlin_term::{Alloc, Term, am};
 
     lazy_atoms! {
         clock_service = "clock_service";
     }
 
-    /// Sends the message of a timer that has fired.
-    pub fn deliver(f: &Fired) {
-        let to = if f.to.is_local_pid() {
-            f.to
-        } else {
-            match registry::whereis(f.to) {
-                Some(t) if t.is_local_pid() => t,
-                _ => return,
+    /// The message of a timer that has fired, and the process that gets it, if there is one.
+    pub struct Arrival(Option<(Term, *mut Signal)>);
+
+    impl Arrival {
+        pub fn of(f: &Fired) -> Arrival {
+            let to = match f.to.is_local_pid() {
+                true => Some(f.to),
+                false => registry::whereis(f.to).filter(|t| t.is_local_pid()),
+            };
+            let Some(to) = to else {
+                return Arrival(None);
+            };
+            let wrapped = f.wrapped.then(|| {
+                let mut frag = Fragment::new();
+                let msg = purlin_term::copy::copy(f.message.term(), &mut frag);
+                let r = frag.local_ref(f.numbers);
+                let t = frag.tuple(&[am::TIMEOUT, r, msg]);
+                OwnedTerm::from_parts(t, frag)
+            });
+            let msg = wrapped.as_ref().map_or(f.message.term(), OwnedTerm::term);
+            let signal = match events::by_sender() {
+                false => Signal::copy_of(Kind::Message, msg),
+                true => Signal::sent(None, clock_service(), msg),
+            };
+            Arrival(Some((to, signal)))
+        }
+        /// Sends it. The caller does what the wake-up asks for.
+        pub fn push(&mut self, woken: &mut Vec<Woken>) {
+            let Some((to, signal)) = self.0.take() else {
+                return;
+            };
+            // SAFETY: `of` has made the signal, and it was still here.
+            match unsafe { post::push_only(to, signal) } {
+                Some(w) => woken.push(w),
+                // Freed by `drop`, when the lock of the timer is free.
+                None => self.0 = Some((to, signal)),
             }
-        };
-        let wrapped = f.wrapped.then(|| {
-            let mut frag = Fragment::new();
-            let msg = purlin_term::copy::copy(f.message.term(), &mut frag);
-            let r = frag.local_ref(f.numbers);
-            let t = frag.tuple(&[am::TIMEOUT, r, msg]);
-            OwnedTerm::from_parts(t, frag)
-        });
-        let msg = wrapped.as_ref().map_or(f.message.term(), OwnedTerm::term);
-        crate::post::send_from(clock_service(), to, msg);
+        }
+    }
+
+    impl Drop for Arrival {
+        fn drop(&mut self) {
+            if let Some((_, signal)) = self.0.take() {
+                // SAFETY: `of` has made the signal, and nobody else has it.
+                unsafe { Signal::free(signal) };
+            }
+        }
     }
 }
 #[cfg(not(test))]
-use arrival::deliver;
+use arrival::Arrival;
 #[cfg(test)]
-use tests::deliver;
+use tests::Arrival;
 
-/// Starts a timer that fires at tick `deadline`.
-pub fn start(f: Fired, deadline: u64) {
-    let s = shard(&f.numbers);
-    {
-        let mut g = locked(&s.inner);
-        let (wheel, slab) = &mut *g;
-        let index = slab.insert(f);
-        wheel.start(slab, index, deadline);
-        s.count.fetch_add(1, Ordering::Relaxed);
-        s.next.add(deadline);
+/// Starts a timer that fires at tick `deadline`. One of a process that runs on a scheduler, and whose deadline is over, fires as soon
+/// as that process has had its time slice.
+pub fn start(fired: Fired, deadline: u64) {
+    let (key, s) = (fired.numbers, shard(&fired.numbers));
+    let owner = match fired.to.is_local_pid() {
+        true => fired.to.raw(),
+        false => 0,
+    };
+    if deadline <= now_tick() && crate::sched::current() != 0 {
+        let ticket = s.start_due(key, owner);
+        crate::later::add(Box::new(move || {
+            let mut woken = Vec::new();
+            fire(ticket, fired, &mut woken);
+            super::enqueue(&mut woken);
+        }));
+        return;
     }
+    let timer = Timer {
+        fired,
+        deadline,
+        started: STARTED.fetch_add(1, Ordering::Relaxed),
+        by: mark(),
+    };
+    s.start(key, owner, deadline, timer);
     notify(deadline);
+}
+
+/// A timer that is due sends its message, unless it has been stopped.
+fn fire(ticket: Ticket, fired: Fired, woken: &mut Vec<Woken>) {
+    if crate::os::single::on() {
+        crate::os::single::timer_sends(fired.to, fired.message.term());
+    }
+    let mut arrival = Arrival::of(&fired);
+    shard(&fired.numbers).arrive(ticket, || arrival.push(woken));
 }
 
 /// The tick before which no timer fires.
 pub(crate) fn next_due() -> u64 {
-    let all = shards().iter().map(|s| s.next.tick());
+    let all = shards().iter().map(Shard::next);
     all.min().unwrap_or(super::NEVER)
 }
 
-/// Stops a timer: milliseconds that were left; None if there is no such timer, or not any more.
+/// Stops a timer: milliseconds that were left; None if there is no such timer, or its message has been sent.
 pub fn cancel(n: &RefNumbers) -> Option<u64> {
     if plants::due(Plant::CancelLies, 50) {
         return left(n);
     }
-    let s = shard(n);
-    if s.count.load(Ordering::Relaxed) == 0 {
-        return None;
-    }
-    let mut g = locked(&s.inner);
-    let (wheel, slab) = &mut *g;
-    let index = *slab.by_ref.get(n)?;
-    let left = ms_left(slab.node(index).deadline());
-    wheel.cancel(slab, index);
-    let f = slab.remove(index);
-    s.count.fetch_sub(1, Ordering::Relaxed);
-    drop(g);
-    drop(f);
-    Some(left)
+    let (deadline, _payload) = shard(n).stop(n)?;
+    Some(deadline.map_or(0, ms_left))
 }
 
-/// Milliseconds until a timer fires; None if there is no such timer, or not any more.
+/// Milliseconds until a timer fires; None if there is no such timer, or its message has been sent.
 pub fn left(n: &RefNumbers) -> Option<u64> {
-    let mut g = locked(&shard(n).inner);
-    let slab = &mut g.1;
-    let index = *slab.by_ref.get(n)?;
-    Some(ms_left(slab.node(index).deadline()))
+    let deadline = shard(n).deadline(n)?;
+    Some(deadline.map_or(0, ms_left))
 }
 
 /// A process has ended: its timers are gone.
 pub fn owner_exit(pid: Term) {
     for s in shards() {
-        if s.count.load(Ordering::Relaxed) == 0 {
-            continue;
-        }
-        let mut gone = Vec::new();
-        let mut g = locked(&s.inner);
-        let (wheel, slab) = &mut *g;
-        while let Some(&index) = slab.by_pid.get(&pid.raw()) {
-            wheel.cancel(slab, index);
-            gone.extend(slab.remove(index));
-        }
-        s.count.fetch_sub(gone.len(), Ordering::Relaxed);
-        drop(g);
+        drop(s.owner_ends(pid.raw()));
     }
 }
 
 /// Shows the receiver of each timer and the term that it keeps, under a lock: `f` starts and stops no timer.
 pub fn each(f: &mut dyn FnMut(Term, Term)) {
     for s in shards() {
-        let g = locked(&s.inner);
-        for t in g.1.entries.iter().filter_map(|e| e.fired.as_ref()) {
-            f(t.to, t.message.term());
+        for (_, t) in s.lock().1.running() {
+            f(t.fired.to, t.fired.message.term());
         }
     }
 }
@@ -277,13 +224,10 @@ pub fn each(f: &mut dyn FnMut(Term, Term)) {
 pub fn all() -> Vec<(Term, String, u64)> {
     let mut v = Vec::new();
     for s in shards() {
-        let g = locked(&s.inner);
-        for e in &g.1.entries {
-            if let Some(f) = &e.fired {
-                let style = purlin_term::print::Style::Display;
-                let text = purlin_term::print::format_term(f.message.term(), style, 10_000);
-                v.push((f.to, text, ms_left(e.node.deadline())));
-            }
+        for (deadline, t) in s.lock().1.running() {
+            let style = purlin_term::print::Style::Display;
+            let text = purlin_term::print::format_term(t.fired.message.term(), style, 10_000);
+            v.push((t.fired.to, text, ms_left(deadline)));
         }
     }
     v
@@ -291,57 +235,52 @@ pub fn all() -> Vec<(Term, String, u64)> {
 
 /// Timers that run: their number, and bytes that they take without their messages.
 pub fn usage() -> (usize, usize) {
-    let n = shards()
-        .iter()
-        .map(|s| s.count.load(Ordering::Relaxed))
-        .sum();
-    (
-        n,
-        n * (size_of::<Entry>() + size_of::<(RefNumbers, u32)>() + 1),
-    )
+    let n = shards().iter().map(Shard::count).sum();
+    (n, n * timer_bytes::<Timer>())
 }
 
-/// Fires what is due; the tick at which there is more to do. What is due at once, in whatever shard, fires in the order
-/// of deadlines.
-pub(super) fn run_due(now: u64) -> u64 {
+/// Fires what is due at tick `tick`, in the order of deadlines. What waits for its scheduler is due again at tick `again`.
+pub(super) fn fire_due(tick: u64, again: u64, woken: &mut Vec<Woken>) {
     let mut due = Vec::new();
-    let mut next = NEVER;
-    for s in shards() {
-        if s.next.tick() <= now {
-            let mut g = locked(&s.inner);
-            let (wheel, slab) = &mut *g;
-            let before = due.len();
-            wheel.advance(slab, now, |slab, id| {
-                let e = &slab.entries[id as usize];
-                let order = (e.node.deadline(), e.started);
-                due.extend(slab.remove(id).map(|f| (order, f)));
-            });
-            s.count.fetch_sub(due.len() - before, Ordering::Relaxed);
-            s.next.set(wheel.next_event());
-        }
-        next = next.min(s.next.tick());
+    for s in shards().iter().filter(|s| s.next() <= tick) {
+        s.take_due(
+            tick,
+            again,
+            |t| is_held(t.by, t.deadline, again),
+            |ticket, t| due.push(((t.deadline, t.started), ticket, t.fired)),
+        );
     }
     due.sort_unstable_by_key(|d| d.0);
-    if crate::os::single::on() {
-        for (_, f) in &due {
-            crate::os::single::timer_sends(f.to, f.message.term());
+    for (_, ticket, fired) in due {
+        fire(ticket, fired, woken);
+        if woken.len() > MOST_WOKEN {
+            super::enqueue(woken);
         }
     }
-    due.iter().for_each(|d| deliver(&d.1));
-    next
 }
+
+/// Processes that wait for all that is due to be sent, at most, before they are run.
+const MOST_WOKEN: usize = 500;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::Mutex;
     use std::sync::mpsc;
 
     static SENT: OnceLock<Mutex<mpsc::Sender<(u64, u32)>>> = OnceLock::new();
 
     /// Notes what fired in the place of sending it.
-    pub(super) fn deliver(f: &Fired) {
-        if let Some(s) = SENT.get() {
-            let _ = locked(s).send((f.to.raw(), f.numbers[1]));
+    pub(super) struct Arrival((u64, u32));
+
+    impl Arrival {
+        pub fn of(f: &Fired) -> Arrival {
+            Arrival((f.to.raw(), f.numbers[1]))
+        }
+        pub fn push(&mut self, _: &mut Vec<Woken>) {
+            if let Some(s) = SENT.get() {
+                let _ = s.lock().send(self.0);
+            }
         }
     }
 

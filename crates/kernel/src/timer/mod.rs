@@ -1,8 +1,8 @@
 //! The timer service: everything that happens at a later time.
 //!
-//! One thread sleeps until the next deadline and fires what is due; where it is late, schedulers fire receive timers. Timers are started and stopped from any thread, in
-//! constant time, under the lock of one of several shards; a new timer wakes the thread only if it is due earlier than
-//! everything else. There are three kinds:
+//! One thread sleeps until the next deadline and fires what is due; where it is late, schedulers fire it. Timers are started and
+//! stopped from any thread, in constant time, under the lock of one of several shards; a new timer wakes the thread only if it is
+//! due earlier than everything else. There are three kinds:
 //! * receive timers ([`arm_receive`]): the timeout of a process's `receive`. A process has one; its 16 bytes lie in an
 //!   array beside the process cells, indexed like them.
 //! * message timers ([`message`]): `erlang:send_after/3` and its kin.
@@ -12,18 +12,30 @@
 //! Timers count milliseconds of [`clock::elapsed`] ("ticks"). A timer of `n` milliseconds fires at the first tick that
 //! is at least `n` milliseconds away, as in stock; never early.
 //!
+//! # Order
+//! Nothing promises an order between a timer and other signals, but programs rely on the one that stock has nearly always:
+//! * What is due fires tick by tick. Of one tick, receive timers fire first, then messages are sent in the order of deadlines, then
+//!   those that were woken may run. So `receive after T` ends before a message that `send_after(T)` sends is looked at, and finds
+//!   it in its mailbox afterwards.
+//! * A message timer fires after what its process does in the same time slice, however long the system keeps that thread from
+//!   running: see [`is_held`].
+//! * A message timer whose time is over when it is started fires at the end of the time slice.
+//!
 //! # Locks
-//! A process is woken by its receive timer with the lock of a shard held, so that after [`disarm_receive`] it is settled whether the
-//! timer has fired. It may take the locks of run queues; so nobody arms or disarms timers with one of those held.
-//! Calls and messages run without a lock.
+//! One thread at a time fires timers ([`FIRING`]). A receive timer marks its process with the lock of its shard held, so that after
+//! [`disarm_receive`] it is settled whether the timer has fired. The message of a timer is put into the queue of its receiver with
+//! the lock of the timer's shard held: see [`shard`]. Nobody takes the lock of a run queue with one of these held but the one who fires,
+//! who holds [`FIRING`] alone then. Calls run without a lock.
 
 mod alarm;
 pub mod message;
+mod shard;
 mod wheel;
 
 use crate::clock;
-use crate::sync::AtomicU64;
-use crate::sync::{Mutex, MutexGuard};
+use crate::process::state::Wake;
+use crate::sched::MAX_SCHEDULERS;
+use crate::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering};
 pub(crate) use alarm::NEVER;
 use alarm::{Alarm, Due};
 use purlin_term::sys::Growing;
@@ -43,9 +55,6 @@ pub(crate) fn now_tick() -> u64 {
 
 /// The tick at which a timer of `ms` milliseconds, started now, fires.
 pub fn tick_in(ms: u64) -> u64 {
-    if ms == 0 {
-        return now_tick();
-    }
     (((clock::elapsed() - 1).max(0) / NS_PER_TICK) as u64 + 1).saturating_add(ms)
 }
 
@@ -102,17 +111,45 @@ pub(crate) fn notify(deadline: u64) {
     }
 }
 
+/// The cell of a process that was sent something, and what the wake-up asks for.
+type Woken = (u32, Wake);
+
+/// Held by the one who fires timers: whom they have woken so far.
+static FIRING: Mutex<Vec<Woken>> = Mutex::new(Vec::new());
+
+/// Does what the wake-ups ask for.
+fn enqueue(woken: &mut Vec<Woken>) {
+    for (cell, wake) in woken.drain(..) {
+        let p = crate::process::table().cell(cell);
+        match wake {
+            Wake::Enqueue(prio) => crate::sched::enqueue(p, prio),
+            Wake::Dirty(io) => crate::sched::call_from_pool(p, io),
+            Wake::Seen | Wake::Behind => {}
+        }
+    }
+}
+
 /// Fires what is due; the tick at which there is more to do.
 pub(crate) fn run_due() -> u64 {
     let now = now_tick();
-    let mut next = NEVER;
-    for shard in receive_timers() {
-        if shard.next.tick() <= now {
-            shard.fire(now);
+    let next = fire(&mut locked(&FIRING), now);
+    next.min(run_calls(now))
+}
+
+/// Fires the receive timers and sends the messages that are due, tick by tick; the tick at which there is more to do.
+fn fire(woken: &mut Vec<Woken>, now: u64) -> u64 {
+    loop {
+        let receive = receive_timers().iter().map(|s| s.next.tick()).min();
+        let tick = receive.unwrap_or(NEVER).min(message::next_due());
+        if tick > now {
+            return tick;
         }
-        next = next.min(shard.next.tick());
+        for shard in receive_timers().iter().filter(|s| s.next.tick() <= tick) {
+            shard.fire(tick, woken);
+        }
+        message::fire_due(tick, now + 1, woken);
+        enqueue(woken);
     }
-    next.min(run_calls(now)).min(message::run_due(now))
 }
 
 /// The moment before which no timer of a process is due, in nanoseconds since the start; `i64::MAX` if none is set.
@@ -125,8 +162,8 @@ pub(crate) fn next_due() -> i64 {
     }
 }
 
-/// Fires the receive timers that are due where the thread has not come to it in time, since other threads have the
-/// processors. Called by schedulers between time slices.
+/// Fires what is due where the thread has not come to it in time, since other threads have the processors. Called by schedulers
+/// between time slices.
 #[inline]
 pub fn poll() {
     if ALARM.is_late(now_tick()) {
@@ -136,28 +173,59 @@ pub fn poll() {
 
 #[cold]
 fn fire_late() {
-    let now = now_tick();
-    for shard in receive_timers() {
-        if shard.next.tick() <= now {
-            // Whoever holds it now may be firing it.
-            if let Some(mut g) = shard.inner.try_lock() {
-                shard.fire_in(&mut g, now);
-            }
-        }
+    // Whoever holds it fires what is due.
+    if let Some(mut woken) = FIRING.try_lock() {
+        fire(&mut woken, now_tick());
     }
+}
+
+// ---- what is held ----
+
+/// How often a scheduler has looked at the time. Alone in its lines of the processor's caches.
+#[repr(align(128))]
+struct Looks(AtomicU32);
+
+static LOOKS: [Looks; MAX_SCHEDULERS] = [const { Looks(AtomicU32::new(0)) }; MAX_SCHEDULERS];
+
+/// The most ticks for which a timer is held.
+const MOST_HELD: u64 = 10;
+
+/// Scheduler `i` is between two processes, and idle, or has done as much as a time slice since the last time.
+#[inline]
+pub(crate) fn looks(i: usize) {
+    let l = &LOOKS[i].0;
+    // Only this scheduler writes it.
+    l.store(l.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+}
+
+/// The scheduler that starts a timer, from 1, and how often it had looked at the time; 0 for other threads.
+type Mark = (u16, u32);
+
+fn mark() -> Mark {
+    let i = crate::sched::current();
+    if i == 0 || i > MAX_SCHEDULERS || crate::os::single::on() {
+        return (0, 0);
+    }
+    (i as u16, LOOKS[i - 1].0.load(Ordering::Relaxed))
+}
+
+/// Whether a message timer that is due does not fire yet. On stock a scheduler fires its own timers, when it looks at the time. So
+/// what a process does right after it has started a timer comes before the timer's message, though the system takes the processor
+/// from it in between. The same holds here, as long as that takes no more than [`MOST_HELD`] ticks.
+fn is_held((scheduler, looks): Mark, deadline: u64, now: u64) -> bool {
+    scheduler != 0
+        && now < deadline.saturating_add(MOST_HELD)
+        && LOOKS[scheduler as usize - 1].0.load(Ordering::Acquire) == looks
 }
 
 // ---- receive timers ----
 
 /// The receive timer of the process in that cell has fired.
 #[cfg(not(test))]
-fn receive_fired(cell: u32) {
-    use crate::process::state::Wake;
+fn receive_fired(cell: u32) -> Option<Woken> {
     let p = crate::process::table().cell(cell);
     // SAFETY: cells are never unmapped; the state word is an atomic.
-    if let Wake::Enqueue(prio) = unsafe { (*p).state.wake_by_timeout() } {
-        crate::sched::enqueue(p, prio);
-    }
+    Some((cell, unsafe { (*p).state.wake_by_timeout() }))
 }
 #[cfg(test)]
 use tests::receive_fired;
@@ -208,12 +276,10 @@ struct ReceiveShard {
 }
 
 impl ReceiveShard {
-    fn fire(&self, now: u64) {
-        self.fire_in(&mut locked(&self.inner), now);
-    }
-    fn fire_in(&self, inner: &mut (Wheel, CellNodes), now: u64) {
-        let (wheel, nodes) = inner;
-        wheel.advance(nodes, now, |_, id| receive_fired(id));
+    fn fire(&self, now: u64, woken: &mut Vec<Woken>) {
+        let mut g = locked(&self.inner);
+        let (wheel, nodes) = &mut *g;
+        wheel.advance(nodes, now, |_, id| woken.extend(receive_fired(id)));
         self.next.set(wheel.next_event());
     }
 }
@@ -332,7 +398,7 @@ fn run_calls(now: u64) -> u64 {
 
 /// Has the timer thread call `action` in `ms` milliseconds. It must be short: all timers wait for it.
 pub fn after(ms: u64, action: impl FnOnce() + Send + 'static) -> TimerId {
-    at_tick(tick_in(ms), action)
+    at_tick(if ms == 0 { now_tick() } else { tick_in(ms) }, action)
 }
 
 /// As [`after`], at a point of Erlang monotonic time in native units (nanoseconds), or as soon after as there is a
@@ -384,7 +450,7 @@ pub fn left(id: TimerId) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc;
     use std::time::Instant;
 
@@ -423,8 +489,9 @@ mod tests {
     static FIRED: AtomicUsize = AtomicUsize::new(0);
 
     /// Counts in the place of waking a process.
-    pub(super) fn receive_fired(_: u32) {
+    pub(super) fn receive_fired(_: u32) -> Option<Woken> {
         FIRED.fetch_add(1, Ordering::SeqCst);
+        None
     }
 
     #[test]

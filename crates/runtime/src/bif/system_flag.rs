@@ -2,12 +2,13 @@
 //! them; and `system_flag/2` itself.
 
 use super::system_info;
+use crate::code::epochs::{Since, epochs};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::options::{CpuTopologyEntry, TimeWarp, topology};
 use crate::process::ext::MaxHeap;
 use crate::sched::{binding, multi_scheduling};
 use crate::signal::{handle, send, share};
-use crate::{bifs, clock, code, lazy_atoms, msacc, process, report, sched};
+use crate::{bifs, clock, code, lazy_atoms, msacc, process, report, sched, timer};
 use purlin_term::sync::Ordering as TableOrdering;
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, gc};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,13 +46,43 @@ pub(crate) fn multi_scheduling() -> Term {
     }
 }
 
-/// Who blocks may be on a scheduler that is blocked now, or beside one that finishes its slice: it goes on in a slice of its own.
+/// Milliseconds between two looks whether others have stopped.
+const LOOK_MS: u64 = 1;
+
+/// A process has blocked others, and waits until they have stopped.
+struct Blocks {
+    since: Since,
+    normal: bool,
+}
+
+/// Who blocks goes on when all others have stopped, on a scheduler that goes on.
 fn block(cx: &mut Cx, on: bool, normal: bool) -> BifResult {
-    multi_scheduling::set_blocker(cx.self_pid(), on, normal);
-    match on {
-        true => Err(cx.yield_with(multi_scheduling())),
-        false => Ok(multi_scheduling()),
+    let me = cx.self_pid();
+    let state = cx.process().ext().map(|e| &mut e.bif_state);
+    if let Some(b) = state
+        .and_then(|s| s.as_mut())
+        .and_then(|s| s.downcast_mut::<Blocks>())
+    {
+        if b.since.passed() && (b.normal || multi_scheduling::others_stopped()) {
+            if let Some(e) = cx.process().ext() {
+                e.bif_state = None;
+            }
+            return Ok(multi_scheduling());
+        }
+    } else {
+        multi_scheduling::set_blocker(me, on, normal);
+        if !on {
+            return Ok(multi_scheduling());
+        }
+        // One thread runs everything: all others have stopped.
+        if purlin_kernel::os::single::on() {
+            return Err(cx.yield_with(multi_scheduling()));
+        }
+        let since = epochs().since();
+        cx.process().ext_mut().bif_state = Some(Box::new(Blocks { since, normal }));
     }
+    timer::after(LOOK_MS, move || send::wake(me));
+    Err(Fail::Wait)
 }
 
 /// Whether the offset between monotonic and system time may change.

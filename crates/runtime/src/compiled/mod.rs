@@ -312,6 +312,7 @@ impl Owner {
     }
     /// Takes back what has been forgotten under the lock of entries.
     fn tidy(&self, s: &mut State) {
+        s.returns.tidy();
         let memory = &mut s.memory;
         s.leaving.retain_mut(|(since, at, bytes)| {
             let gone = since.passed();
@@ -492,12 +493,11 @@ impl Compiled for Owner {
         // Its return points are still in the table: frames that it has left go on in it by those.
         self.tidy(&mut self.state.lock());
     }
-    fn begins(&self) -> (*const u64, Option<i64>) {
-        let piece = match self.chaos {
+    fn begins(&self) -> Option<i64> {
+        match self.chaos {
             true => self.by_chance(),
             false => None,
-        };
-        (returns::now(), piece)
+        }
     }
     fn starts(&self) -> u64 {
         match self.chaos || self.always {

@@ -5,33 +5,31 @@
 //! words 1, 2 …     address of bytecode (0: free), address of machine code (0: none any more), for each slot
 //! ```
 //! Code that returns to a frame which no machine call has made looks here, without a lock. One thread at a time writes. A table
-//! that is too small is replaced by one of twice the slots; the former stays, since others may read it: together they are
-//! smaller than the last.
+//! half of whose slots are not free is replaced by one with room for twice the addresses that have machine code. The former is freed
+//! when all who may read it have left their time slices.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::code::compiled::set_returns;
+use crate::code::epochs::{Since, epochs};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Slots of the first table.
 const FIRST: usize = 1 << 10;
 
-/// The table that is looked into.
-static NOW: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
+type Words = Box<[AtomicU64]>;
 
 pub(super) struct Returns {
-    words: &'static [AtomicU64],
+    words: Words,
     /// Slots that are not free.
     used: usize,
+    /// Former tables, which others may read until then.
+    former: Vec<(Since, Words)>,
 }
 
-/// The address of the table.
-pub(super) fn now() -> *const u64 {
-    NOW.load(Ordering::Acquire) as *const u64
-}
-
-fn words(slots: usize) -> &'static [AtomicU64] {
+fn words(slots: usize) -> Words {
     let mut v: Vec<AtomicU64> = Vec::with_capacity(1 + 2 * slots);
     v.push(AtomicU64::new(slots as u64 - 1));
     v.resize_with(1 + 2 * slots, AtomicU64::default);
-    v.leak()
+    v.into_boxed_slice()
 }
 
 /// As the stub in machine code reckons it.
@@ -42,12 +40,21 @@ fn place(pc: u64) -> usize {
 impl Returns {
     pub fn new() -> Returns {
         let words = words(FIRST);
-        let r = Returns { words, used: 0 };
+        let r = Returns {
+            words,
+            used: 0,
+            former: Vec::new(),
+        };
         r.publish();
         r
     }
     fn publish(&self) {
-        NOW.store(self.words.as_ptr() as *mut AtomicU64, Ordering::Release);
+        // What reads them does so by atomic instructions: they are written meanwhile.
+        set_returns(self.words.as_ptr() as *const u64);
+    }
+    /// Frees former tables that nobody reads any more.
+    pub fn tidy(&mut self) {
+        self.former.retain_mut(|(since, _)| !since.passed());
     }
     fn slots(&self) -> usize {
         self.words.len() / 2
@@ -87,8 +94,7 @@ impl Returns {
         }
     }
     fn grow(&mut self) {
-        let old = self.words;
-        let live = old[1..]
+        let live = self.words[1..]
             .chunks(2)
             .filter(|s| s[1].load(Ordering::Relaxed) != 0)
             .count();
@@ -96,7 +102,7 @@ impl Returns {
         while slots < 4 * (live + 1) {
             slots *= 2;
         }
-        self.words = words(slots.max(self.slots()));
+        let old = std::mem::replace(&mut self.words, words(slots));
         self.used = 0;
         for s in old[1..].chunks(2) {
             let code = s[1].load(Ordering::Relaxed);
@@ -105,5 +111,38 @@ impl Returns {
             }
         }
         self.publish();
+        self.former.push((epochs().since(), old));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Modules come at addresses that no code had before, and go: the table stays as large as those that are there need it.
+    #[test]
+    fn the_table_does_not_grow_with_what_has_gone() {
+        let mut r = Returns::new();
+        let address = |round: u64, i: u64| 0x1000_0000 + 8 * (round * 100 + i);
+        for round in 0..2000 {
+            for i in 0..100 {
+                r.set(address(round, i), 1 + i);
+            }
+            if round > 0 {
+                for i in 0..100 {
+                    r.remove(address(round - 1, i));
+                }
+            }
+            r.tidy();
+            assert!(r.slots() <= 2 * FIRST, "{} slots", r.slots());
+            // No thread runs code here.
+            assert!(r.former.is_empty());
+        }
+        for i in 0..100 {
+            let at = r.find(address(1999, i));
+            assert_eq!(r.words[at + 1].load(Ordering::Relaxed), 1 + i);
+            let gone = r.find(address(1998, i));
+            assert_eq!(r.words[gone + 1].load(Ordering::Relaxed), 0);
+        }
     }
 }

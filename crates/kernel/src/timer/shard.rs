@@ -1,0 +1,251 @@
+//! Timers that are found by a key, and who may still stop them.
+//!
+//! A timer is in one of two states. It *runs*: it is in the wheel, and its payload is here. Or it is *due*: whoever fires it has
+//! taken the payload, and makes ready what the timer does. In both states the timer is found and can be stopped. Its effect is
+//! made by [`Shard::arrive`], which removes the timer in the same critical section. So a timer that is not found any more was
+//! stopped, or its effect is there.
+
+use super::alarm::Due;
+use super::wheel::{NONE, Node, Nodes, Wheel};
+use crate::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
+use std::collections::HashMap;
+
+/// The numbers of a timer's reference, which names it. No two timers have the same.
+pub type RefNumbers = [u32; 3];
+
+enum State<P> {
+    Free,
+    Runs(P),
+    Due,
+}
+
+struct Entry<P> {
+    node: Node,
+    key: RefNumbers,
+    /// The process that the timer goes with, or 0.
+    owner: u64,
+    /// Neighbours among the timers of the owner, in this shard.
+    next: u32,
+    prev: u32,
+    state: State<P>,
+}
+
+/// The timers of a shard.
+pub(super) struct Entries<P> {
+    entries: Vec<Entry<P>>,
+    free: Vec<u32>,
+    by_key: HashMap<RefNumbers, u32>,
+    /// First timer of each owner.
+    by_owner: HashMap<u64, u32>,
+}
+
+impl<P> Nodes for Entries<P> {
+    fn node(&mut self, id: u32) -> &mut Node {
+        &mut self.entries[id as usize].node
+    }
+}
+
+impl<P> Entries<P> {
+    fn new() -> Entries<P> {
+        Entries {
+            entries: Vec::new(),
+            free: Vec::new(),
+            by_key: HashMap::new(),
+            by_owner: HashMap::new(),
+        }
+    }
+    fn insert(&mut self, key: RefNumbers, owner: u64, state: State<P>) -> u32 {
+        let mut e = Entry {
+            node: Node::default(),
+            key,
+            owner,
+            next: NONE,
+            prev: NONE,
+            state,
+        };
+        let index = self.free.pop().unwrap_or(self.entries.len() as u32);
+        self.by_key.insert(key, index);
+        if owner != 0
+            && let Some(head) = self.by_owner.insert(owner, index)
+        {
+            self.entries[head as usize].prev = index;
+            e.next = head;
+        }
+        match self.entries.get_mut(index as usize) {
+            Some(place) => *place = e,
+            None => self.entries.push(e),
+        }
+        index
+    }
+    fn remove(&mut self, index: u32) -> State<P> {
+        let e = &mut self.entries[index as usize];
+        let state = std::mem::replace(&mut e.state, State::Free);
+        let (key, owner, next, prev) = (e.key, e.owner, e.next, e.prev);
+        self.free.push(index);
+        self.by_key.remove(&key);
+        if owner != 0 {
+            if next != NONE {
+                self.entries[next as usize].prev = prev;
+            }
+            if prev != NONE {
+                self.entries[prev as usize].next = next;
+            } else if next != NONE {
+                self.by_owner.insert(owner, next);
+            } else {
+                self.by_owner.remove(&owner);
+            }
+        }
+        state
+    }
+    /// The payloads of the timers that run, with their deadlines.
+    pub fn running(&self) -> impl Iterator<Item = (u64, &P)> {
+        self.entries.iter().filter_map(|e| match &e.state {
+            State::Runs(p) => Some((e.node.deadline(), p)),
+            _ => None,
+        })
+    }
+}
+
+/// The name of a timer that is due, for whoever fires it.
+#[derive(Clone, Copy)]
+pub(super) struct Ticket {
+    index: u32,
+    key: RefNumbers,
+}
+
+type Inner<P> = (Wheel, Entries<P>);
+
+/// See the module head.
+pub(super) struct Shard<P> {
+    due: Due,
+    /// Timers that are found. Who reads zero sees the effects of those that were here.
+    count: AtomicUsize,
+    inner: Mutex<Inner<P>>,
+}
+
+impl<P> Shard<P> {
+    /// Without timers, at tick `now`.
+    pub fn new(now: u64) -> Shard<P> {
+        Shard {
+            due: Due::new(),
+            count: AtomicUsize::new(0),
+            inner: Mutex::new((Wheel::new(now), Entries::new())),
+        }
+    }
+    /// The tick before which nothing is due here.
+    pub fn next(&self) -> u64 {
+        self.due.tick()
+    }
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+    pub fn lock(&self) -> MutexGuard<'_, Inner<P>> {
+        self.inner.lock()
+    }
+    /// Starts a timer. `owner`: the process that it goes with, or 0.
+    pub fn start(&self, key: RefNumbers, owner: u64, deadline: u64, payload: P) {
+        let mut g = self.inner.lock();
+        let (wheel, entries) = &mut *g;
+        let index = entries.insert(key, owner, State::Runs(payload));
+        wheel.start(entries, index, deadline);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.due.add(deadline);
+    }
+    /// Starts a timer that is due at once, and that the caller fires.
+    pub fn start_due(&self, key: RefNumbers, owner: u64) -> Ticket {
+        let mut g = self.inner.lock();
+        let index = g.1.insert(key, owner, State::Due);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        Ticket { index, key }
+    }
+    /// Takes what is due at tick `now`, for the caller to fire. What `holds` names stays until tick `again`.
+    pub fn take_due(
+        &self,
+        now: u64,
+        again: u64,
+        mut holds: impl FnMut(&P) -> bool,
+        mut take: impl FnMut(Ticket, P),
+    ) {
+        let mut g = self.inner.lock();
+        let (wheel, entries) = &mut *g;
+        let mut held = Vec::new();
+        wheel.advance(entries, now, |entries, index| {
+            let e = &mut entries.entries[index as usize];
+            let key = e.key;
+            match std::mem::replace(&mut e.state, State::Due) {
+                State::Runs(p) if holds(&p) => {
+                    e.state = State::Runs(p);
+                    held.push(index);
+                }
+                State::Runs(p) => take(Ticket { index, key }, p),
+                other => e.state = other,
+            }
+        });
+        for index in held {
+            wheel.start(entries, index, again);
+        }
+        self.due.set(wheel.next_event());
+    }
+    /// Makes the effect of a timer that the caller fires, and ends the timer; None if it was stopped. `effect` is called under the
+    /// lock: it takes none that is held by anybody who starts or stops timers.
+    pub fn arrive<R>(&self, t: Ticket, effect: impl FnOnce() -> R) -> Option<R> {
+        let mut g = self.inner.lock();
+        let e = &g.1.entries[t.index as usize];
+        if !matches!(e.state, State::Due) || e.key != t.key {
+            return None;
+        }
+        let r = effect();
+        g.1.remove(t.index);
+        self.count.fetch_sub(1, Ordering::Release);
+        Some(r)
+    }
+    /// Stops a timer. Gives when it would have fired, and its payload; None twice if somebody fires it. None at all: there is no such
+    /// timer, or its effect is there.
+    pub fn stop(&self, key: &RefNumbers) -> Option<(Option<u64>, Option<P>)> {
+        if self.count() == 0 {
+            return None;
+        }
+        let mut g = self.inner.lock();
+        let (wheel, entries) = &mut *g;
+        let index = *entries.by_key.get(key)?;
+        let deadline = entries.node(index).deadline();
+        wheel.cancel(entries, index);
+        let state = entries.remove(index);
+        self.count.fetch_sub(1, Ordering::Release);
+        Some(match state {
+            State::Runs(p) => (Some(deadline), Some(p)),
+            _ => (None, None),
+        })
+    }
+    /// When a timer fires: `Some(None)` if it is due. None: there is none, or its effect is there.
+    pub fn deadline(&self, key: &RefNumbers) -> Option<Option<u64>> {
+        if self.count() == 0 {
+            return None;
+        }
+        let g = self.inner.lock();
+        let e = &g.1.entries[*g.1.by_key.get(key)? as usize];
+        Some(matches!(e.state, State::Runs(_)).then(|| e.node.deadline()))
+    }
+    /// The owner has ended: its timers are gone. Gives their payloads.
+    pub fn owner_ends(&self, owner: u64) -> Vec<P> {
+        let mut gone = Vec::new();
+        if self.count() == 0 {
+            return gone;
+        }
+        let mut g = self.inner.lock();
+        let (wheel, entries) = &mut *g;
+        while let Some(&index) = entries.by_owner.get(&owner) {
+            wheel.cancel(entries, index);
+            if let State::Runs(p) = entries.remove(index) {
+                gone.push(p);
+            }
+            self.count.fetch_sub(1, Ordering::Release);
+        }
+        gone
+    }
+}
+
+/// Bytes of a timer without its payload's own.
+pub(super) const fn timer_bytes<P>() -> usize {
+    size_of::<Entry<P>>() + size_of::<(RefNumbers, u32)>() + 1
+}
