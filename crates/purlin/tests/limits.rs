@@ -58,7 +58,9 @@ fn run(flags: &[&str], prepare: impl Fn() -> i32 + Send + Sync + 'static) -> End
     let mut c = Command::new(env!("CARGO_BIN_EXE_purlin"));
     c.arg("erl").args(flags);
     c.args(["-noshell", "-noinput", "-eval", PROGRAM]);
-    c.env("ERL_CRASH_DUMP_SECONDS", "0").current_dir("/");
+    c.env("ERL_CRASH_DUMP_SECONDS", "0")
+        .env("HOME", "/")
+        .current_dir("/");
     c.stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -127,7 +129,7 @@ const MB: u64 = 1 << 20;
 #[test]
 fn memory_that_can_be_written() {
     if there_is_erl() {
-        let values = [8, 16, 24, 32, 48, 64, 96, 128, 200, 400].map(|n| n * MB);
+        let values = [8, 16, 32, 48, 64, 200].map(|n| n * MB);
         let least = sweep("RLIMIT_DATA", libc::RLIMIT_DATA, &values);
         assert!(least.is_some_and(|n| n <= 200 * MB), "{least:?}");
     }
@@ -136,7 +138,7 @@ fn memory_that_can_be_written() {
 #[test]
 fn addresses() {
     if there_is_erl() {
-        let values = [64, 128, 256, 512, 768, 1024, 1536, 2048, 4096, 8192].map(|n| n * MB);
+        let values = [64, 256, 512, 1024, 4096, 8192].map(|n| n * MB);
         let values = [&values[..], &[2 << 40]].concat();
         let least = sweep("RLIMIT_AS", libc::RLIMIT_AS, &values);
         assert!(least.is_some_and(|n| n <= 4096 * MB), "{least:?}");
@@ -146,7 +148,7 @@ fn addresses() {
 #[test]
 fn descriptors() {
     if there_is_erl() {
-        let values: Vec<u64> = (8..32).chain([64, 1024]).collect();
+        let values = [8, 10, 12, 14, 15, 16, 17, 18, 20, 24, 31, 1024];
         let least = sweep("RLIMIT_NOFILE", libc::RLIMIT_NOFILE, &values);
         assert!(least.is_some_and(|n| n <= 31), "{least:?}");
     }
@@ -177,7 +179,7 @@ fn threads() {
         return;
     }
     let mut least = None;
-    for n in (1..40).chain([60]) {
+    for n in [1, 2, 3, 4, 5, 6, 8, 12, 16, 18, 20, 22, 24, 28, 60] {
         let ended = run(&["+S", "2"], move || {
             // SAFETY: plain calls.
             unsafe {

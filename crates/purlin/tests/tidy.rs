@@ -49,6 +49,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     (
         "term",
         &[
+            "say",
             "counts",
             "ending",
             "prefetch",
