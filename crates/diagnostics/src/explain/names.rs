@@ -7,7 +7,9 @@ use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::release::PRELOADED;
 use purlin_term::sync::Mutex;
 use purlin_term::{Term, atom};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The applications of OTP and Elixir. Others call their modules to have something done: the place that did it is the first one
@@ -72,6 +74,33 @@ fn is_of_library(file: &str) -> bool {
     APPLICATIONS.contains(&name)
 }
 
+/// Whether the installation has a module of that name in an application of OTP or Elixir. An emulator that is stopped has no code
+/// server any more when its costs are told.
+fn is_installed(module: &str) -> bool {
+    static NAMES: OnceLock<HashSet<String>> = OnceLock::new();
+    let names = NAMES.get_or_init(|| match crate::options::try_current() {
+        Some(o) => installed(&o.otp.root),
+        None => HashSet::new(),
+    });
+    names.contains(module)
+}
+
+fn installed(root: &Path) -> HashSet<String> {
+    let entries = |dir: &Path| {
+        let all = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        all.map(|e| e.path()).collect::<Vec<PathBuf>>()
+    };
+    // Elixir lies beside OTP.
+    let libraries = [root.join("lib"), root.join("../elixir/lib")];
+    let folders = libraries.iter().flat_map(|l| entries(l));
+    let files = folders.flat_map(|f| entries(&f.join("ebin")));
+    files
+        .filter(|f| f.extension().is_some_and(|e| e == "beam"))
+        .filter(|f| f.to_str().is_some_and(is_of_library))
+        .filter_map(|f| Some(f.file_stem()?.to_str()?.to_string()))
+        .collect()
+}
+
 /// How long it is believed where a module was loaded from.
 const BELIEVED: Duration = Duration::from_secs(2);
 
@@ -87,7 +116,10 @@ fn is_library(module: Term) -> bool {
     {
         return *answer;
     }
-    let answer = file(module).is_some_and(|f| is_of_library(&f));
+    let answer = match registry::whereis(atom::intern("code_server")) {
+        Some(_) => file(module).is_some_and(|f| is_of_library(&f)),
+        None => is_installed(atom::name(module)),
+    };
     let mut known = KNOWN.lock();
     if known.as_ref().is_none_or(|k| k.0.elapsed() >= BELIEVED) {
         *known = Some((Instant::now(), HashMap::new()));
