@@ -197,7 +197,7 @@ plain_kinds! {
 }
 
 macro_rules! all {
-    ($( $c:ident $name:ident {$($operands:tt)*} [$($fx:ident)*] $($what:ident($($w:tt)*))* $doc:literal; )*) => {
+    ($( $c:ident $name:ident {$($operands:tt)*} [$($fx:ident)*] $mc:ident $($what:ident($($w:tt)*))* $doc:literal; )*) => {
         $(all! { @one $c $doc $($operands)* })*
     };
     (@one $c:ident $doc:literal $($o:ident: $k:ident),*) => {

@@ -1,8 +1,9 @@
 //! The specific instruction set: what the interpreter runs.
 //!
-//! One row per op: constant, name, operands with their names and kinds, effects, contract, and a sentence on what it does.
-//! Everything else derives from the rows: the number of each variant, how operands are packed ([`crate::codec`]), the types by
-//! which the interpreter reads them, what the disassembler prints, and the interpreter's tables of handlers.
+//! One row per op: constant, name, operands with their names and kinds, effects, machine code, contract, and a sentence on what
+//! it does. Everything else derives from the rows: the number of each variant, how operands are packed ([`crate::codec`]), the
+//! types by which the interpreter and the compiler of machine code read them, what the disassembler prints, the interpreter's
+//! tables of handlers, and the compiler's table of templates.
 //!
 //! # Layout of an instruction
 //! Instructions are 8-aligned. Unit 0 (16 bits) is the variant number, the operands follow without gaps in the order
@@ -26,6 +27,19 @@
 //! | `calls` | code of another function may run next |
 //! | `ends` | the instruction behind it is not what runs next, unless something leads there |
 //! | `looks` | it looks at the stack itself, though none of the above happens |
+//!
+//! # Machine code
+//! The word behind the effects says how the compiler of machine code treats the op ([`MachineCode`]). An op of the kind
+//! `template` needs a function of its name in `crates/jit/src/templates`: the compiler of Rust demands it.
+//!
+//! | | |
+//! | --- | --- |
+//! | `template` | it has code of its own, which may still make a step where operands are unusual |
+//! | `step` | its handler runs as a function, and machine code goes on behind it |
+//! | `leaves` | the interpreter runs it: it is rare, or control leaves the function in any case |
+//! | `raises` | its handler runs as a function and always raises an exception |
+//! | `fused` | the code of its parts |
+//! | `refuses` | a function that has it gets no machine code |
 //!
 //! # Contract
 //! A row says behind the effects (see [`crate::contract`]): X registers that are read and written though no operand names
@@ -176,6 +190,18 @@ pub struct Operand {
     pub kind: Kind,
 }
 
+/// How the compiler of machine code treats an op. See the head of this file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(non_camel_case_types)]
+pub enum MachineCode {
+    template,
+    step,
+    leaves,
+    raises,
+    fused,
+    refuses,
+}
+
 /// One row.
 #[derive(Clone, Copy, Debug)]
 pub struct SpecOp {
@@ -185,6 +211,7 @@ pub struct SpecOp {
     /// The list behind it.
     pub list: Option<List>,
     pub effects: Effects,
+    pub machine_code: MachineCode,
     /// Its contract: all that operands and effects don't show.
     pub contract: Contract,
     pub doc: &'static str,
@@ -252,268 +279,269 @@ pub(crate) const fn is_same(a: &str, b: &str) -> bool {
     true
 }
 
-/// Calls `$m!` with every row: `Constant name {operand: Kind, …; list: Kind} [effect …] contract(…) … "what it does";`.
+/// Calls `$m!` with every row:
+/// `Constant name {operand: Kind, …; list: Kind} [effect …] machine_code contract(…) … "what it does";`.
 #[macro_export]
 macro_rules! for_each_specific_op {
     ($m:ident) => {
         $m! {
             // Registers.
-            Move move_ {src: Value, dst: Write} [] "dst = src";
-            Move2 move2 {src: Value, dst: Write, src2: Value, dst2: Write} [] parts(Move(src, dst) Move(src2, dst2)) "two moves";
-            Move3 move3 {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write} [] parts(Move(src, dst) Move(src2, dst2) Move(src3, dst3)) "three moves";
-            Swap swap {a: Change, b: Change} [] "exchange";
-            InitY init_y {dst: Write} [] "y = []";
-            InitYs init_ys {count: Count; ys: Registers} [] "each listed y = []";
+            Move move_ {src: Value, dst: Write} [] template "dst = src";
+            Move2 move2 {src: Value, dst: Write, src2: Value, dst2: Write} [] fused parts(Move(src, dst) Move(src2, dst2)) "two moves";
+            Move3 move3 {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write} [] fused parts(Move(src, dst) Move(src2, dst2) Move(src3, dst3)) "three moves";
+            Swap swap {a: Change, b: Change} [] template "exchange";
+            InitY init_y {dst: Write} [] template "y = []";
+            InitYs init_ys {count: Count; ys: Registers} [] template "each listed y = []";
             // Frames, calls, returns.
-            Allocate allocate {frame: Frame, live: Live} [collects] stack(Push) "frame of n y registers; live";
-            AllocateZero allocate_zero {frame: Frame, live: Live} [collects] stack(Push) "frame of n cleared y registers; live";
-            AllocateHeap allocate_heap {frame: Frame, heap: Heap, live: Live} [collects] stack(Push) "frame of n y registers; heap words; live";
-            AllocateHeapZero allocate_heap_zero {frame: Frame, heap: Heap, live: Live} [collects] stack(Push) "frame of n cleared y registers; heap words; live";
-            TestHeap test_heap {heap: Heap, live: Live} [collects] "room for heap words; live";
-            Deallocate deallocate {frame: Frame} [] stack(Pop) "drop frame of n";
-            Trim trim {n: Frame} [] stack(Trim) "drop the first n y registers";
-            Return return_ {} [ends] reads(First 1) "pc = *e";
-            Call call {to: Callee, arity: Arity} [calls yields] reads(Arity 0) "*e = next; pc = label; arity, for a time slice that ends here";
-            CallLast call_last {to: Callee, frame: Frame, arity: Arity} [calls yields ends] reads(Arity 0) stack(Pop) "drop frame; pc = label; arity";
-            CallOnly call_only {to: Callee, arity: Arity} [calls yields ends] reads(Arity 0) "pc = label; arity";
-            CallExt call_ext {export: Export, arity: Arity} [calls yields] reads(Arity 0) "*e = next; pc = export.address; arity";
-            CallExtLast call_ext_last {export: Export, frame: Frame, arity: Arity} [calls yields ends] reads(Arity 0) stack(Pop) "drop frame; pc = export.address; arity";
-            CallExtOnly call_ext_only {export: Export, arity: Arity} [calls yields ends] reads(Arity 0) "pc = export.address; arity";
-            MoveCall move_call {src: Value, to: Callee, arity: Arity} [calls yields] parts(Move(src, X0) Call(to, arity)) "move to x0; call";
-            MoveCallLast move_call_last {src: Value, to: Callee, frame: Frame, arity: Arity} [calls yields ends] parts(Move(src, X0) CallLast(to, frame, arity)) "move to x0; call_last";
-            MoveCallOnly move_call_only {src: Value, to: Callee, arity: Arity} [calls yields ends] parts(Move(src, X0) CallOnly(to, arity)) "move to x0; call_only";
-            MoveCallExt move_call_ext {src: Value, export: Export, arity: Arity} [calls yields] parts(Move(src, X0) CallExt(export, arity)) "move to x0; call_ext";
-            MoveCallExtLast move_call_ext_last {src: Value, export: Export, frame: Frame, arity: Arity} [calls yields ends] parts(Move(src, X0) CallExtLast(export, frame, arity)) "move to x0; call_ext_last";
-            MoveCallExtOnly move_call_ext_only {src: Value, export: Export, arity: Arity} [calls yields ends] parts(Move(src, X0) CallExtOnly(export, arity)) "move to x0; call_ext_only";
-            Move2Call move2_call {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, arity: Arity} [calls yields] parts(Move(src, dst) Move(src2, dst2) Call(to, arity)) "two moves; call";
-            Move2CallLast move2_call_last {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, frame: Frame, arity: Arity} [calls yields ends] parts(Move(src, dst) Move(src2, dst2) CallLast(to, frame, arity)) "two moves; call_last";
-            Move2CallOnly move2_call_only {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, arity: Arity} [calls yields ends] parts(Move(src, dst) Move(src2, dst2) CallOnly(to, arity)) "two moves; call_only";
-            Move3Call move3_call {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write, to: Callee, arity: Arity} [calls yields] parts(Move(src, dst) Move(src2, dst2) Move(src3, dst3) Call(to, arity)) "three moves; call";
-            TrimCall trim_call {n: Frame, to: Callee, arity: Arity} [calls yields] parts(Trim(n) Call(to, arity)) "trim; call";
-            MoveReturn move_return {src: Value} [ends] parts(Move(src, X0) Return()) "move to x0; return";
-            MoveDeallocate move_deallocate {src: Value, frame: Frame} [] parts(Move(src, X0) Deallocate(frame)) "move to x0; deallocate";
-            MoveDeallocateReturn move_deallocate_return {src: Value, frame: Frame} [ends] parts(Move(src, X0) Deallocate(frame) Return()) "move to x0; deallocate; return";
-            DeallocateReturn deallocate_return {frame: Frame} [ends] parts(Deallocate(frame) Return()) "deallocate; return";
-            MoveJump move_jump {src: Value, dst: Write, to: Label} [ends] parts(Move(src, dst) Jump(to)) "move; jump";
-            AllocateMove allocate_move {frame: Frame, live: Live, src: Read, dst: Write} [collects] parts(Allocate(frame, live) Move(src, dst)) "allocate; move";
-            AllocateInitY allocate_init_y {frame: Frame, live: Live, dst: Write} [collects] parts(Allocate(frame, live) InitY(dst)) "allocate; y = []";
-            AllocateGetList allocate_get_list {frame: Frame, live: Live, src: Read, hd: Write, tl: Write} [collects] parts(Allocate(frame, live) GetList(src, hd, tl)) "allocate; get_list";
-            CallBif call_bif {export: Export, native: Native, arity: Arity} [collects fails yields calls] reads(Arity 0) writes(First 1) "x0 = native(x0…); export, function, arity";
-            CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] reads(Arity 0) writes(First 1) stack(Pop) "drop frame; return native(x0…); what it traps to returns to the next op";
-            CallBifOnly call_bif_only {export: Export, native: Native, arity: Arity} [collects fails yields calls] reads(Arity 0) writes(First 1) "return native(x0…); what it traps to returns to the next op, if this isn't a stub";
-            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] reads(Arity 0) writes(First 1) "return native(x0…) on a dirty thread, or here as far as it goes; export, function, arity, pool";
-            CallFun call_fun {arity: Arity} [fails yields calls] reads(Arity 1) writes(All) "call x[arity] with x0…";
-            CallFun2 call_fun2 {arity: Arity, fun: Source} [fails yields calls] reads(Arity 0) writes(All) "call fun with x0…";
-            CallFunLast call_fun_last {arity: Arity, frame: Frame} [fails yields calls ends] reads(Arity 1) writes(All) stack(Pop) "drop frame; call x[arity] with x0…";
-            CallFun2Last call_fun2_last {arity: Arity, fun: Source, frame: Frame} [fails yields calls ends] reads(Arity 0) writes(All) stack(Pop) "drop frame; call fun with x0…";
-            Apply apply {arity: Arity} [collects fails yields calls] reads(Arity 2) writes(All) "call x[n]:x[n+1] with x0…";
-            ApplyLast apply_last {frame: Frame, arity: Arity} [collects fails yields calls ends] reads(Arity 2) writes(All) stack(Pop) "drop frame; call x[n]:x[n+1]";
-            IApply i_apply {} [collects fails yields calls ends] reads(First 3) writes(All) "tail call x0:x1 with arguments in list x2";
-            IApplyLast i_apply_last {frame: Frame} [collects fails yields calls ends] reads(First 3) writes(All) stack(Pop) "drop frame; as i_apply";
-            IApplyFunLast i_apply_fun_last {frame: Frame} [fails yields calls ends] reads(First 2) writes(All) stack(Pop) "drop frame; as i_apply_fun";
-            Jump jump {to: Label} [ends] "pc = label";
-            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] reads(Arity 0) "raise function_clause: module, function, arity; the machine code of the function that follows, or what stands for it";
-            ErrorHandler error_handler {export: Export} [collects fails calls ends] stack(Other) reads(Given) writes(First 3) "call error_handler:undefined_function for export";
-            ProcessExit process_exit {} [yields ends] stack(Other) "the process ends, reason normal";
-            Nif nif {slot: Slot} [collects fails yields calls] stack(Other) reads(Given) writes(All) "return what the function of a native library in the slot gives, if there is one";
-            IApplyFun i_apply_fun {} [fails yields calls ends] reads(First 2) writes(All) "tail call fun x0 with arguments in list x1";
-            Breakpoint breakpoint {} [collects fails yields calls ends] stack(Other) reads(Given) writes(All) "the function that starts here is traced; the operands are of the op that was replaced";
-            EnterCompiled enter_compiled {} [collects fails yields calls ends] stack(Other) reads(Given) writes(All) "the machine code of the function that starts here runs; the operands are of the op that was replaced";
-            ReturnTrace return_trace {} [collects ends] stack(Other) reads(First 1) "a traced call has returned: tell it; drop its frame; return";
-            ReturnTime return_time {} [collects ends] stack(Other) reads(First 1) "a call that is measured has returned: note it; drop its frame; return";
-            DebugLine debug_line {live: Live} [] "a line begins, which may get a breakpoint; live, for that";
-            LineBreakpoint line_breakpoint {live: Live} [collects calls] stack(Other) writes(First 4) "a line with a breakpoint begins: call erts_internal:breakpoint/4, behind a frame that keeps live";
-            LineResume line_resume {} [ends] stack(Other) writes(All) "what the breakpoint of a line called has returned: live from its frame; drop that; go on behind it";
-            Hibernate hibernate {} [collects fails yields calls ends] stack(Other) reads(First 3) "drop stack, shrink heap, then as hibernated";
-            Hibernated hibernated {} [collects fails yields calls ends] stack(Other) reads(First 3) writes(All) "wait for a message, then tail call x0:x1 with arguments in list x2";
+            Allocate allocate {frame: Frame, live: Live} [collects] template stack(Push) "frame of n y registers; live";
+            AllocateZero allocate_zero {frame: Frame, live: Live} [collects] template stack(Push) "frame of n cleared y registers; live";
+            AllocateHeap allocate_heap {frame: Frame, heap: Heap, live: Live} [collects] template stack(Push) "frame of n y registers; heap words; live";
+            AllocateHeapZero allocate_heap_zero {frame: Frame, heap: Heap, live: Live} [collects] template stack(Push) "frame of n cleared y registers; heap words; live";
+            TestHeap test_heap {heap: Heap, live: Live} [collects] template "room for heap words; live";
+            Deallocate deallocate {frame: Frame} [] template stack(Pop) "drop frame of n";
+            Trim trim {n: Frame} [] template stack(Trim) "drop the first n y registers";
+            Return return_ {} [ends] template reads(First 1) "pc = *e";
+            Call call {to: Callee, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = label; arity, for a time slice that ends here";
+            CallLast call_last {to: Callee, frame: Frame, arity: Arity} [calls yields ends] template reads(Arity 0) stack(Pop) "drop frame; pc = label; arity";
+            CallOnly call_only {to: Callee, arity: Arity} [calls yields ends] template reads(Arity 0) "pc = label; arity";
+            CallExt call_ext {export: Export, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = export.address; arity";
+            CallExtLast call_ext_last {export: Export, frame: Frame, arity: Arity} [calls yields ends] template reads(Arity 0) stack(Pop) "drop frame; pc = export.address; arity";
+            CallExtOnly call_ext_only {export: Export, arity: Arity} [calls yields ends] template reads(Arity 0) "pc = export.address; arity";
+            MoveCall move_call {src: Value, to: Callee, arity: Arity} [calls yields] fused parts(Move(src, X0) Call(to, arity)) "move to x0; call";
+            MoveCallLast move_call_last {src: Value, to: Callee, frame: Frame, arity: Arity} [calls yields ends] fused parts(Move(src, X0) CallLast(to, frame, arity)) "move to x0; call_last";
+            MoveCallOnly move_call_only {src: Value, to: Callee, arity: Arity} [calls yields ends] fused parts(Move(src, X0) CallOnly(to, arity)) "move to x0; call_only";
+            MoveCallExt move_call_ext {src: Value, export: Export, arity: Arity} [calls yields] fused parts(Move(src, X0) CallExt(export, arity)) "move to x0; call_ext";
+            MoveCallExtLast move_call_ext_last {src: Value, export: Export, frame: Frame, arity: Arity} [calls yields ends] fused parts(Move(src, X0) CallExtLast(export, frame, arity)) "move to x0; call_ext_last";
+            MoveCallExtOnly move_call_ext_only {src: Value, export: Export, arity: Arity} [calls yields ends] fused parts(Move(src, X0) CallExtOnly(export, arity)) "move to x0; call_ext_only";
+            Move2Call move2_call {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, arity: Arity} [calls yields] fused parts(Move(src, dst) Move(src2, dst2) Call(to, arity)) "two moves; call";
+            Move2CallLast move2_call_last {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, frame: Frame, arity: Arity} [calls yields ends] fused parts(Move(src, dst) Move(src2, dst2) CallLast(to, frame, arity)) "two moves; call_last";
+            Move2CallOnly move2_call_only {src: Value, dst: Write, src2: Value, dst2: Write, to: Callee, arity: Arity} [calls yields ends] fused parts(Move(src, dst) Move(src2, dst2) CallOnly(to, arity)) "two moves; call_only";
+            Move3Call move3_call {src: Read, dst: Write, src2: Read, dst2: Write, src3: Read, dst3: Write, to: Callee, arity: Arity} [calls yields] fused parts(Move(src, dst) Move(src2, dst2) Move(src3, dst3) Call(to, arity)) "three moves; call";
+            TrimCall trim_call {n: Frame, to: Callee, arity: Arity} [calls yields] fused parts(Trim(n) Call(to, arity)) "trim; call";
+            MoveReturn move_return {src: Value} [ends] fused parts(Move(src, X0) Return()) "move to x0; return";
+            MoveDeallocate move_deallocate {src: Value, frame: Frame} [] fused parts(Move(src, X0) Deallocate(frame)) "move to x0; deallocate";
+            MoveDeallocateReturn move_deallocate_return {src: Value, frame: Frame} [ends] fused parts(Move(src, X0) Deallocate(frame) Return()) "move to x0; deallocate; return";
+            DeallocateReturn deallocate_return {frame: Frame} [ends] fused parts(Deallocate(frame) Return()) "deallocate; return";
+            MoveJump move_jump {src: Value, dst: Write, to: Label} [ends] fused parts(Move(src, dst) Jump(to)) "move; jump";
+            AllocateMove allocate_move {frame: Frame, live: Live, src: Read, dst: Write} [collects] fused parts(Allocate(frame, live) Move(src, dst)) "allocate; move";
+            AllocateInitY allocate_init_y {frame: Frame, live: Live, dst: Write} [collects] fused parts(Allocate(frame, live) InitY(dst)) "allocate; y = []";
+            AllocateGetList allocate_get_list {frame: Frame, live: Live, src: Read, hd: Write, tl: Write} [collects] fused parts(Allocate(frame, live) GetList(src, hd, tl)) "allocate; get_list";
+            CallBif call_bif {export: Export, native: Native, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) "x0 = native(x0…); export, function, arity";
+            CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) stack(Pop) "drop frame; return native(x0…); what it traps to returns to the next op";
+            CallBifOnly call_bif_only {export: Export, native: Native, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) "return native(x0…); what it traps to returns to the next op, if this isn't a stub";
+            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] leaves reads(Arity 0) writes(First 1) "return native(x0…) on a dirty thread, or here as far as it goes; export, function, arity, pool";
+            CallFun call_fun {arity: Arity} [fails yields calls] template reads(Arity 1) writes(All) "call x[arity] with x0…";
+            CallFun2 call_fun2 {arity: Arity, fun: Source} [fails yields calls] template reads(Arity 0) writes(All) "call fun with x0…";
+            CallFunLast call_fun_last {arity: Arity, frame: Frame} [fails yields calls ends] template reads(Arity 1) writes(All) stack(Pop) "drop frame; call x[arity] with x0…";
+            CallFun2Last call_fun2_last {arity: Arity, fun: Source, frame: Frame} [fails yields calls ends] template reads(Arity 0) writes(All) stack(Pop) "drop frame; call fun with x0…";
+            Apply apply {arity: Arity} [collects fails yields calls] template reads(Arity 2) writes(All) "call x[n]:x[n+1] with x0…";
+            ApplyLast apply_last {frame: Frame, arity: Arity} [collects fails yields calls ends] template reads(Arity 2) writes(All) stack(Pop) "drop frame; call x[n]:x[n+1]";
+            IApply i_apply {} [collects fails yields calls ends] leaves reads(First 3) writes(All) "tail call x0:x1 with arguments in list x2";
+            IApplyLast i_apply_last {frame: Frame} [collects fails yields calls ends] leaves reads(First 3) writes(All) stack(Pop) "drop frame; as i_apply";
+            IApplyFunLast i_apply_fun_last {frame: Frame} [fails yields calls ends] leaves reads(First 2) writes(All) stack(Pop) "drop frame; as i_apply_fun";
+            Jump jump {to: Label} [ends] template "pc = label";
+            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] raises reads(Arity 0) "raise function_clause: module, function, arity; the machine code of the function that follows, or what stands for it";
+            ErrorHandler error_handler {export: Export} [collects fails calls ends] leaves stack(Other) reads(Given) writes(First 3) "call error_handler:undefined_function for export";
+            ProcessExit process_exit {} [yields ends] leaves stack(Other) "the process ends, reason normal";
+            Nif nif {slot: Slot} [collects fails yields calls] template stack(Other) reads(Given) writes(All) "return what the function of a native library in the slot gives, if there is one";
+            IApplyFun i_apply_fun {} [fails yields calls ends] leaves reads(First 2) writes(All) "tail call fun x0 with arguments in list x1";
+            Breakpoint breakpoint {} [collects fails yields calls ends] refuses stack(Other) reads(Given) writes(All) "the function that starts here is traced; the operands are of the op that was replaced";
+            EnterCompiled enter_compiled {} [collects fails yields calls ends] step stack(Other) reads(Given) writes(All) "the machine code of the function that starts here runs; the operands are of the op that was replaced";
+            ReturnTrace return_trace {} [collects ends] step stack(Other) reads(First 1) "a traced call has returned: tell it; drop its frame; return";
+            ReturnTime return_time {} [collects ends] step stack(Other) reads(First 1) "a call that is measured has returned: note it; drop its frame; return";
+            DebugLine debug_line {live: Live} [] template "a line begins, which may get a breakpoint; live, for that";
+            LineBreakpoint line_breakpoint {live: Live} [collects calls] refuses stack(Other) writes(First 4) "a line with a breakpoint begins: call erts_internal:breakpoint/4, behind a frame that keeps live";
+            LineResume line_resume {} [ends] refuses stack(Other) writes(All) "what the breakpoint of a line called has returned: live from its frame; drop that; go on behind it";
+            Hibernate hibernate {} [collects fails yields calls ends] leaves stack(Other) reads(First 3) "drop stack, shrink heap, then as hibernated";
+            Hibernated hibernated {} [collects fails yields calls ends] leaves stack(Other) reads(First 3) writes(All) "wait for a message, then tail call x0:x1 with arguments in list x2";
             // Lists and tuples.
-            GetList get_list {src: Read, hd: Write, tl: Write} [] "hd, tl = src";
-            IsNonemptyGetList is_nonempty_get_list {fail: Label, src: Read, hd: Write, tl: Write} [] parts(IsNonemptyList(fail, src) GetList(src, hd, tl)) "else jump; hd, tl = src";
-            TestHeapPutList test_heap_put_list {live: Live, hd: Value, tl: Value, dst: Write} [collects] parts(TestHeap(2, live) PutList(hd, tl, dst)) "room for two words; live; dst = [hd | tl]";
-            TestHeapPutListReturn test_heap_put_list_return {live: Live, hd: Value, tl: Value, dst: Write, frame: Frame} [collects ends] parts(TestHeap(2, live) PutList(hd, tl, dst) Deallocate(frame) Return()) "test_heap_put_list; deallocate; return";
-            GetHd get_hd {src: Read, dst: Write} [] "dst = hd(src)";
-            GetTl get_tl {src: Read, dst: Write} [] "dst = tl(src)";
-            PutList put_list {hd: Value, tl: Value, dst: Write} [] makes(Words 2) "dst = [hd | tl]";
-            GetTupleElement get_tuple_element {src: Read, offset: Element, dst: Write} [] "dst = word of tuple at byte offset";
-            GetTupleElements2 get_tuple_elements_2 {src: Read, offset: Element, dst: Write, dst2: Write} [] parts(GetTupleElement(src, offset, dst) GetTupleElement(src, (offset + 8), dst2)) "two neighbouring elements";
-            GetTupleElementFar get_tuple_element_far {src: Read, dst: Write, offset: FarElement} [] "dst = word of tuple at byte offset, for offsets over 16 bits";
-            SetTupleElement set_tuple_element {src: Source, tuple: Source, offset: FarElement} [] "tuple word at byte offset = src";
-            PutTuple put_tuple {dst: Write, count: Count; elements: Sources} [] makes(List 1) "dst = {list}";
-            PutTuple2 put_tuple_2 {a: Value, b: Value, dst: Write} [] makes(Words 3) "dst = {a, b}";
-            PutTuple3 put_tuple_3 {a: Value, b: Value, c: Value, dst: Write} [] makes(Words 4) "dst = {a, b, c}";
-            UpdateRecord update_record {src: Source, dst: Dest, size: Size, count: Count; updates: Updates} [] makes(Size 1) "dst = copy of tuple of size; count of (index, value) pairs";
+            GetList get_list {src: Read, hd: Write, tl: Write} [] template "hd, tl = src";
+            IsNonemptyGetList is_nonempty_get_list {fail: Label, src: Read, hd: Write, tl: Write} [] fused parts(IsNonemptyList(fail, src) GetList(src, hd, tl)) "else jump; hd, tl = src";
+            TestHeapPutList test_heap_put_list {live: Live, hd: Value, tl: Value, dst: Write} [collects] fused parts(TestHeap(2, live) PutList(hd, tl, dst)) "room for two words; live; dst = [hd | tl]";
+            TestHeapPutListReturn test_heap_put_list_return {live: Live, hd: Value, tl: Value, dst: Write, frame: Frame} [collects ends] fused parts(TestHeap(2, live) PutList(hd, tl, dst) Deallocate(frame) Return()) "test_heap_put_list; deallocate; return";
+            GetHd get_hd {src: Read, dst: Write} [] template "dst = hd(src)";
+            GetTl get_tl {src: Read, dst: Write} [] template "dst = tl(src)";
+            PutList put_list {hd: Value, tl: Value, dst: Write} [] template makes(Words 2) "dst = [hd | tl]";
+            GetTupleElement get_tuple_element {src: Read, offset: Element, dst: Write} [] template "dst = word of tuple at byte offset";
+            GetTupleElements2 get_tuple_elements_2 {src: Read, offset: Element, dst: Write, dst2: Write} [] template parts(GetTupleElement(src, offset, dst) GetTupleElement(src, (offset + 8), dst2)) "two neighbouring elements";
+            GetTupleElementFar get_tuple_element_far {src: Read, dst: Write, offset: FarElement} [] template "dst = word of tuple at byte offset, for offsets over 16 bits";
+            SetTupleElement set_tuple_element {src: Source, tuple: Source, offset: FarElement} [] step "tuple word at byte offset = src";
+            PutTuple put_tuple {dst: Write, count: Count; elements: Sources} [] template makes(List 1) "dst = {list}";
+            PutTuple2 put_tuple_2 {a: Value, b: Value, dst: Write} [] template makes(Words 3) "dst = {a, b}";
+            PutTuple3 put_tuple_3 {a: Value, b: Value, c: Value, dst: Write} [] template makes(Words 4) "dst = {a, b, c}";
+            UpdateRecord update_record {src: Source, dst: Dest, size: Size, count: Count; updates: Updates} [] template makes(Size 1) "dst = copy of tuple of size; count of (index, value) pairs";
             // Tests.
-            IsLt is_lt {fail: Label, a: Value, b: Value} [] "else jump";
-            IsGe is_ge {fail: Label, a: Value, b: Value} [] "else jump";
-            IsLtReturn is_lt_return {fail: Label, a: Value, b: Value, src: Value} [ends] parts(IsLt(fail, a, b) Move(src, X0) Return()) "is_lt; move to x0; return";
-            IsGeReturn is_ge_return {fail: Label, a: Value, b: Value, src: Value} [ends] parts(IsGe(fail, a, b) Move(src, X0) Return()) "is_ge; move to x0; return";
-            IsNilReturn is_nil_return {fail: Label, src: Read, value: Value} [ends] parts(IsNil(fail, src) Move(value, X0) Return()) "is_nil; move to x0; return";
-            IsInRange is_in_range {fail: Label, src: Read, least: Term, most: Term} [] parts(IsGe(fail, src, least) IsGe(fail, most, src)) "else jump; between two small integers, which count";
-            IsEq is_eq {fail: Label, a: Value, b: Value} [] "else jump";
-            IsNe is_ne {fail: Label, a: Value, b: Value} [] "else jump";
-            IsEqExact is_eq_exact {fail: Label, a: Value, b: Value} [] "else jump";
-            IsNeExact is_ne_exact {fail: Label, a: Value, b: Value} [] "else jump";
-            IsEqImmed is_eq_immed {fail: Label, src: Read, immed: Term} [] "else jump; an immediate";
-            IsEqImmedReturn is_eq_immed_return {fail: Label, src: Read, immed: Term, value: Value} [ends] parts(IsEqImmed(fail, src, immed) Move(value, X0) Return()) "is_eq_immed; move to x0; return";
-            IsNeImmed is_ne_immed {fail: Label, src: Read, immed: Term} [] "else jump; an immediate";
-            IsInteger is_integer {fail: Label, src: Read} [] "else jump";
-            IsFloat is_float {fail: Label, src: Read} [] "else jump";
-            IsNumber is_number {fail: Label, src: Read} [] "else jump";
-            IsAtom is_atom {fail: Label, src: Read} [] "else jump";
-            IsPid is_pid {fail: Label, src: Read} [] "else jump";
-            IsReference is_reference {fail: Label, src: Read} [] "else jump";
-            IsPort is_port {fail: Label, src: Read} [] "else jump";
-            IsNil is_nil {fail: Label, src: Read} [] "else jump";
-            IsBinary is_binary {fail: Label, src: Read} [] "else jump";
-            IsBitstr is_bitstr {fail: Label, src: Read} [] "else jump";
-            IsList is_list {fail: Label, src: Read} [] "else jump";
-            IsNonemptyList is_nonempty_list {fail: Label, src: Read} [] "else jump";
-            IsTuple is_tuple {fail: Label, src: Read} [] "else jump";
-            IsTupleOfArity is_tuple_of_arity {fail: Label, src: Read, header: Header} [] parts(IsTuple(fail, src) TestArity(fail, src, header)) "else jump; header word";
-            TestArity test_arity {fail: Label, src: Read, header: Header} [] "else jump; header word of what is a tuple";
-            IsTaggedTuple is_tagged_tuple {fail: Label, src: Read, header: Header, tag: Term} [] "else jump; header word, atom";
-            IsFunction is_function {fail: Label, src: Read} [] "else jump";
-            IsFunction2 is_function2 {fail: Label, fun: Source, arity: Source} [] "else jump";
-            IsBoolean is_boolean {fail: Label, src: Read} [] "else jump";
-            IsMap is_map {fail: Label, src: Read} [] "else jump";
-            SelectVal select_val {src: Read, fail: Label, count: Count; arms: Switch} [ends] "search the sorted immediates; n values, then n label offsets";
-            SelectLinear select_linear {src: Source, fail: Label, count: Count; arms: Arms} [ends] "compare with each: value, label pairs";
-            JumpTable jump_table {src: Read, fail: Label, first: Integer, count: Count; table: Labels} [ends] "index by small minus first; n label offsets, 0 for the label";
-            SelectArity select_arity {src: Read, fail: Label, count: Count; arms: ArityArms} [ends] "search the headers in order: header, label pairs";
-            TypeSwitch type_switch {src: Read, count: Count; classes: Labels} [ends] "jump by the type: count, label offset of each class of terms";
+            IsLt is_lt {fail: Label, a: Value, b: Value} [] template "else jump";
+            IsGe is_ge {fail: Label, a: Value, b: Value} [] template "else jump";
+            IsLtReturn is_lt_return {fail: Label, a: Value, b: Value, src: Value} [ends] fused parts(IsLt(fail, a, b) Move(src, X0) Return()) "is_lt; move to x0; return";
+            IsGeReturn is_ge_return {fail: Label, a: Value, b: Value, src: Value} [ends] fused parts(IsGe(fail, a, b) Move(src, X0) Return()) "is_ge; move to x0; return";
+            IsNilReturn is_nil_return {fail: Label, src: Read, value: Value} [ends] fused parts(IsNil(fail, src) Move(value, X0) Return()) "is_nil; move to x0; return";
+            IsInRange is_in_range {fail: Label, src: Read, least: Term, most: Term} [] template parts(IsGe(fail, src, least) IsGe(fail, most, src)) "else jump; between two small integers, which count";
+            IsEq is_eq {fail: Label, a: Value, b: Value} [] template "else jump";
+            IsNe is_ne {fail: Label, a: Value, b: Value} [] template "else jump";
+            IsEqExact is_eq_exact {fail: Label, a: Value, b: Value} [] template "else jump";
+            IsNeExact is_ne_exact {fail: Label, a: Value, b: Value} [] template "else jump";
+            IsEqImmed is_eq_immed {fail: Label, src: Read, immed: Term} [] template "else jump; an immediate";
+            IsEqImmedReturn is_eq_immed_return {fail: Label, src: Read, immed: Term, value: Value} [ends] fused parts(IsEqImmed(fail, src, immed) Move(value, X0) Return()) "is_eq_immed; move to x0; return";
+            IsNeImmed is_ne_immed {fail: Label, src: Read, immed: Term} [] template "else jump; an immediate";
+            IsInteger is_integer {fail: Label, src: Read} [] template "else jump";
+            IsFloat is_float {fail: Label, src: Read} [] template "else jump";
+            IsNumber is_number {fail: Label, src: Read} [] template "else jump";
+            IsAtom is_atom {fail: Label, src: Read} [] template "else jump";
+            IsPid is_pid {fail: Label, src: Read} [] template "else jump";
+            IsReference is_reference {fail: Label, src: Read} [] template "else jump";
+            IsPort is_port {fail: Label, src: Read} [] template "else jump";
+            IsNil is_nil {fail: Label, src: Read} [] template "else jump";
+            IsBinary is_binary {fail: Label, src: Read} [] template "else jump";
+            IsBitstr is_bitstr {fail: Label, src: Read} [] template "else jump";
+            IsList is_list {fail: Label, src: Read} [] template "else jump";
+            IsNonemptyList is_nonempty_list {fail: Label, src: Read} [] template "else jump";
+            IsTuple is_tuple {fail: Label, src: Read} [] template "else jump";
+            IsTupleOfArity is_tuple_of_arity {fail: Label, src: Read, header: Header} [] template parts(IsTuple(fail, src) TestArity(fail, src, header)) "else jump; header word";
+            TestArity test_arity {fail: Label, src: Read, header: Header} [] template "else jump; header word of what is a tuple";
+            IsTaggedTuple is_tagged_tuple {fail: Label, src: Read, header: Header, tag: Term} [] template "else jump; header word, atom";
+            IsFunction is_function {fail: Label, src: Read} [] template "else jump";
+            IsFunction2 is_function2 {fail: Label, fun: Source, arity: Source} [] template "else jump";
+            IsBoolean is_boolean {fail: Label, src: Read} [] template "else jump";
+            IsMap is_map {fail: Label, src: Read} [] template "else jump";
+            SelectVal select_val {src: Read, fail: Label, count: Count; arms: Switch} [ends] template "search the sorted immediates; n values, then n label offsets";
+            SelectLinear select_linear {src: Source, fail: Label, count: Count; arms: Arms} [ends] step "compare with each: value, label pairs";
+            JumpTable jump_table {src: Read, fail: Label, first: Integer, count: Count; table: Labels} [ends] template "index by small minus first; n label offsets, 0 for the label";
+            SelectArity select_arity {src: Read, fail: Label, count: Count; arms: ArityArms} [ends] template "search the headers in order: header, label pairs";
+            TypeSwitch type_switch {src: Read, count: Count; classes: Labels} [ends] template "jump by the type: count, label offset of each class of terms";
             // Arithmetic and natives in bodies and guards.
-            Add add {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a + b; live";
-            Sub sub {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a - b; live";
-            AddReturn add_return {fail: Label, a: Value, b: Value, dst: Write, frame: Frame} [collects fails ends] parts(Add(NONE, a, b, dst, (about 1)) Deallocate(frame) Return()) "add, which has no label; deallocate; return";
-            AddCallOnly add_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Callee, arity: Arity} [collects fails calls yields ends] parts(Add(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "add, which has no label; call_only";
-            SubCallOnly sub_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Callee, arity: Arity} [collects fails calls yields ends] parts(Sub(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "sub, likewise; call_only";
-            Mul mul {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] "dst = a * b, on a dirty thread if that takes long; live";
-            IntDiv int_div {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] "dst = a div b, on a dirty thread if that takes long; live";
-            Rem rem_ {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] "dst = a rem b, on a dirty thread if that takes long; live";
-            Band band {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a band b; live";
-            Bor bor {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a bor b; live";
-            Bxor bxor {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a bxor b; live";
-            Bsl bsl {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a bsl b; live";
-            Bsr bsr {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] "dst = a bsr b; live";
-            Arith arith {fail: Label, a: Source, b: Source, dst: Dest, operation: Number, live: Live} [collects fails yields] "dst = a op b; number of the operation, live";
-            FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] skips(Bif2) "dst = word of tuple at byte offset, and over bif2; into it if it isn't there";
-            FastElementOf fast_element_of {tuple: Read, index: Read, dst: Write} [] skips(Bif2) "dst = element(index, tuple), likewise";
-            FastCompare fast_compare {a: Source, b: Source, dst: Dest, comparison: Number} [] skips(Bif2) "dst = whether a and b compare so: number of the comparison; and over bif2; into it where that takes more than a look at both words";
-            FastMapGet fast_map_get {map: Read, key: Source, dst: Write} [] skips(Bif2) "dst = map_get(key, map), and over bif2; into it if it isn't there";
-            FastIsMapKey fast_is_map_key {map: Read, key: Source, dst: Write} [] skips(Bif2) "dst = is_map_key(key, map), likewise; into it for what is no map";
-            FastHd fast_hd {src: Read, dst: Write} [] skips(Bif1) "dst = hd(a), and over bif1; into it if there is none";
-            FastTl fast_tl {src: Read, dst: Write} [] skips(Bif1) "dst = tl(a), likewise";
-            FastTupleSize fast_tuple_size {src: Read, dst: Write} [] skips(Bif1) "dst = tuple_size(a), likewise";
-            FastByteSize fast_byte_size {src: Read, dst: Write} [] skips(Bif1) "dst = byte_size(a), likewise";
-            FastMapSize fast_map_size {src: Read, dst: Write} [] skips(Bif1) "dst = map_size(a), likewise";
-            FastLength fast_length {src: Read, dst: Write} [] skips(Length) "dst = length(a), likewise";
-            FastSetelement fast_setelement {} [collects] reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and over call_bif; into it if that fails";
-            Bif0 bif0 {native: Native, dst: Dest} [fails] makes(Rest) "dst = native()";
-            Bif1 bif1 {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a); export, live";
-            Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a, b); export, live";
-            Bif3 bif3 {fail: Label, native: Native, a: Source, b: Source, c: Source, dst: Dest, export: Export, live: Live} [collects fails] "dst = native(a, b, c); export, live";
-            Length length {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails yields] "dst = length(a), in several time slices if it is long; export, live";
+            Add add {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a + b; live";
+            Sub sub {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a - b; live";
+            AddReturn add_return {fail: Label, a: Value, b: Value, dst: Write, frame: Frame} [collects fails ends] fused parts(Add(NONE, a, b, dst, (about 1)) Deallocate(frame) Return()) "add, which has no label; deallocate; return";
+            AddCallOnly add_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Callee, arity: Arity} [collects fails calls yields ends] fused parts(Add(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "add, which has no label; call_only";
+            SubCallOnly sub_call_only {fail: Label, a: Value, b: Value, dst: Write, to: Callee, arity: Arity} [collects fails calls yields ends] fused parts(Sub(NONE, a, b, dst, (about arity)) CallOnly(to, arity)) "sub, likewise; call_only";
+            Mul mul {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] template "dst = a * b, on a dirty thread if that takes long; live";
+            IntDiv int_div {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] template "dst = a div b, on a dirty thread if that takes long; live";
+            Rem rem_ {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails yields] template "dst = a rem b, on a dirty thread if that takes long; live";
+            Band band {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a band b; live";
+            Bor bor {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bor b; live";
+            Bxor bxor {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bxor b; live";
+            Bsl bsl {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bsl b; live";
+            Bsr bsr {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bsr b; live";
+            Arith arith {fail: Label, a: Source, b: Source, dst: Dest, operation: Number, live: Live} [collects fails yields] step "dst = a op b; number of the operation, live";
+            FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] template skips(Bif2) "dst = word of tuple at byte offset, and over bif2; into it if it isn't there";
+            FastElementOf fast_element_of {tuple: Read, index: Read, dst: Write} [] template skips(Bif2) "dst = element(index, tuple), likewise";
+            FastCompare fast_compare {a: Source, b: Source, dst: Dest, comparison: Number} [] template skips(Bif2) "dst = whether a and b compare so: number of the comparison; and over bif2; into it where that takes more than a look at both words";
+            FastMapGet fast_map_get {map: Read, key: Source, dst: Write} [] template skips(Bif2) "dst = map_get(key, map), and over bif2; into it if it isn't there";
+            FastIsMapKey fast_is_map_key {map: Read, key: Source, dst: Write} [] template skips(Bif2) "dst = is_map_key(key, map), likewise; into it for what is no map";
+            FastHd fast_hd {src: Read, dst: Write} [] template skips(Bif1) "dst = hd(a), and over bif1; into it if there is none";
+            FastTl fast_tl {src: Read, dst: Write} [] template skips(Bif1) "dst = tl(a), likewise";
+            FastTupleSize fast_tuple_size {src: Read, dst: Write} [] template skips(Bif1) "dst = tuple_size(a), likewise";
+            FastByteSize fast_byte_size {src: Read, dst: Write} [] template skips(Bif1) "dst = byte_size(a), likewise";
+            FastMapSize fast_map_size {src: Read, dst: Write} [] template skips(Bif1) "dst = map_size(a), likewise";
+            FastLength fast_length {src: Read, dst: Write} [] template skips(Length) "dst = length(a), likewise";
+            FastSetelement fast_setelement {} [collects] step reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and over call_bif; into it if that fails";
+            Bif0 bif0 {native: Native, dst: Dest} [fails] step makes(Rest) "dst = native()";
+            Bif1 bif1 {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a); export, live";
+            Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a, b); export, live";
+            Bif3 bif3 {fail: Label, native: Native, a: Source, b: Source, c: Source, dst: Dest, export: Export, live: Live} [collects fails] step "dst = native(a, b, c); export, live";
+            Length length {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails yields] step "dst = length(a), in several time slices if it is long; export, live";
             // Exceptions.
-            Catch catch {dst: Write, to: Handler} [] "open a catch or try";
-            CatchEnd catch_end {dst: Write} [collects] reads(First 1) writes(First 1) keeps(1) "close a catch";
-            TryEnd try_end {dst: Write} [] "close a try";
-            TryCase try_case {dst: Write} [] reads(First 4) writes(First 3) keeps(3) "x0, x1, x2 = class, reason, trace";
-            Badmatch badmatch {value: Source} [fails ends] "raise {badmatch, v}";
-            CaseEnd case_end {value: Source} [fails ends] "raise {case_clause, v}";
-            TryCaseEnd try_case_end {value: Source} [fails ends] "raise {try_clause, v}";
-            IfEnd if_end {} [fails ends] "raise if_clause";
-            Badrecord badrecord {value: Source} [fails ends] "raise {badrecord, v}";
-            Raise raise {trace: Source, value: Source} [fails ends] "raise again: trace, value";
-            RawRaise raw_raise {} [fails] reads(First 3) writes(First 1) keeps(1) "raise class x0, reason x1, trace x2";
-            BuildStacktrace build_stacktrace {} [collects] reads(First 1) writes(First 1) keeps(1) "x0 = list form of x0";
+            Catch catch {dst: Write, to: Handler} [] template "open a catch or try";
+            CatchEnd catch_end {dst: Write} [collects] template reads(First 1) writes(First 1) keeps(1) "close a catch";
+            TryEnd try_end {dst: Write} [] template "close a try";
+            TryCase try_case {dst: Write} [] template reads(First 4) writes(First 3) keeps(3) "x0, x1, x2 = class, reason, trace";
+            Badmatch badmatch {value: Source} [fails ends] raises "raise {badmatch, v}";
+            CaseEnd case_end {value: Source} [fails ends] raises "raise {case_clause, v}";
+            TryCaseEnd try_case_end {value: Source} [fails ends] raises "raise {try_clause, v}";
+            IfEnd if_end {} [fails ends] raises "raise if_clause";
+            Badrecord badrecord {value: Source} [fails ends] raises "raise {badrecord, v}";
+            Raise raise {trace: Source, value: Source} [fails ends] raises "raise again: trace, value";
+            RawRaise raw_raise {} [fails] step reads(First 3) writes(First 1) keeps(1) "raise class x0, reason x1, trace x2";
+            BuildStacktrace build_stacktrace {} [collects] step reads(First 1) writes(First 1) keeps(1) "x0 = list form of x0";
             // Funs.
-            MakeFun make_fun {entry: Entry, dst: Dest, count: Few; environment: Sources} [] makes(List 5) "dst = fun of entry with environment";
+            MakeFun make_fun {entry: Entry, dst: Dest, count: Few; environment: Sources} [] template makes(List 5) "dst = fun of entry with environment";
             // Messages.
-            Send send {} [collects fails yields calls] reads(First 2) writes(First 1) keeps(1) "x0 ! x1";
-            LoopRec loop_rec {fail: Label, dst: Dest} [collects yields] keeps(0) "dst = current message, else jump";
-            LoopRecEnd loop_rec_end {to: Label} [yields ends] keeps(0) makes(Back) "go on to the next message";
-            RemoveMessage remove_message {} [looks] "take the current message out";
-            Wait wait {to: Label} [yields ends] keeps(0) "wait for a message";
-            WaitTimeout wait_timeout {to: Label, time: Source} [fails yields] keeps(0) "wait for a message or a time";
-            Timeout timeout {} [] "the receive ends";
-            RecvMarkerReserve recv_marker_reserve {dst: Dest} [] makes(Rest) "dst = marker";
-            RecvMarkerBind recv_marker_bind {marker: Source, reference: Source} [] "marker, reference";
-            RecvMarkerClear recv_marker_clear {reference: Source} [] "reference";
-            RecvMarkerUse recv_marker_use {reference: Source} [] "reference";
+            Send send {} [collects fails yields calls] step reads(First 2) writes(First 1) keeps(1) "x0 ! x1";
+            LoopRec loop_rec {fail: Label, dst: Dest} [collects yields] step keeps(0) "dst = current message, else jump";
+            LoopRecEnd loop_rec_end {to: Label} [yields ends] leaves keeps(0) makes(Back) "go on to the next message";
+            RemoveMessage remove_message {} [looks] step "take the current message out";
+            Wait wait {to: Label} [yields ends] leaves keeps(0) "wait for a message";
+            WaitTimeout wait_timeout {to: Label, time: Source} [fails yields] leaves keeps(0) "wait for a message or a time";
+            Timeout timeout {} [] step "the receive ends";
+            RecvMarkerReserve recv_marker_reserve {dst: Dest} [] step makes(Rest) "dst = marker";
+            RecvMarkerBind recv_marker_bind {marker: Source, reference: Source} [] step "marker, reference";
+            RecvMarkerClear recv_marker_clear {reference: Source} [] step "reference";
+            RecvMarkerUse recv_marker_use {reference: Source} [] step "reference";
             // Floats.
-            FLoad fload {src: Source, dst: Float} [fails] "fr = float or number";
-            FConv fconv {src: Source, dst: Float} [fails] "fr = number";
-            FStore fstore {src: Float, dst: Dest} [] makes(Words 2) "dst = boxed fr";
-            FMove fmove {src: Float, dst: Float} [] "fr = fr";
-            FAdd fadd {a: Float, b: Float, dst: Float} [fails] "fr = a + b";
-            FSub fsub {a: Float, b: Float, dst: Float} [fails] "fr = a - b";
-            FMul fmul {a: Float, b: Float, dst: Float} [fails] "fr = a * b";
-            FDiv fdiv {a: Float, b: Float, dst: Float} [fails] "fr = a / b";
-            FNegate fnegate {a: Float, dst: Float} [fails] "fr = -a";
+            FLoad fload {src: Source, dst: Float} [fails] template "fr = float or number";
+            FConv fconv {src: Source, dst: Float} [fails] template "fr = number";
+            FStore fstore {src: Float, dst: Dest} [] template makes(Words 2) "dst = boxed fr";
+            FMove fmove {src: Float, dst: Float} [] template "fr = fr";
+            FAdd fadd {a: Float, b: Float, dst: Float} [fails] template "fr = a + b";
+            FSub fsub {a: Float, b: Float, dst: Float} [fails] template "fr = a - b";
+            FMul fmul {a: Float, b: Float, dst: Float} [fails] template "fr = a * b";
+            FDiv fdiv {a: Float, b: Float, dst: Float} [fails] template "fr = a / b";
+            FNegate fnegate {a: Float, dst: Float} [fails] step "fr = -a";
             // Maps.
-            PutMapAssoc put_map_assoc {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] "dst = map with pairs; live, words of list";
-            PutMapExact put_map_exact {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] "dst = map with existing keys updated";
-            NewMap new_map {keys: Source, dst: Dest, live: Live, count: Count; values: Sources} [collects] "dst = map of these keys, a literal tuple in their order, with these values; live";
-            HasMapFields has_map_fields {fail: Label, map: Source, count: Count; keys: Sources} [] "else jump";
-            GetMapElements get_map_elements {fail: Label, map: Source, count: Count; pairs: Fetches} [] "read key, register pairs, else jump";
+            PutMapAssoc put_map_assoc {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] template "dst = map with pairs; live, words of list";
+            PutMapExact put_map_exact {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] template "dst = map with existing keys updated";
+            NewMap new_map {keys: Source, dst: Dest, live: Live, count: Count; values: Sources} [collects] template "dst = map of these keys, a literal tuple in their order, with these values; live";
+            HasMapFields has_map_fields {fail: Label, map: Source, count: Count; keys: Sources} [] template "else jump";
+            GetMapElements get_map_elements {fail: Label, map: Source, count: Count; pairs: Fetches} [] template "read key, register pairs, else jump";
             // Native records.
-            IsRecord is_record {fail: Label, src: Source} [] "else jump";
-            IsRecordOf is_record_of {fail: Label, src: Source, module: Term, name: Term} [] "else jump";
-            IsRecordOpen is_record_open {fail: Label, src: Source, from: Term} [] "else jump; a record that is exported, or of module from";
-            GetRecordFields get_record_fields {fail: Label, src: Source, count: Count; pairs: Fetches} [] "read field, register pairs, else jump";
-            GetRecordField get_record_field {fail: Label, src: Source, dst: Dest, module: Term, name: Term, field: Term} [fails] "dst = field of a record of module and name that is exported; if module is nil of any of that name; if both are, of any";
-            NewRecord new_record {fail: Label, definition: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] "dst = record with pairs; live, words of list";
-            NewRecordOf new_record_of {fail: Label, id: Source, dst: Dest, module: Term, name: Term, live: Live, count: Count; pairs: Sources} [collects fails] "dst = record of another module with pairs; live, words of list";
-            ChangeRecord change_record {fail: Label, src: Source, dst: Dest, module: Term, name: Term, open: Term, live: Live, count: Count; pairs: Sources} [collects fails] "dst = src with pairs, of a record of module and name, or of any if they are nil, that is exported or of module open; live, words of list";
+            IsRecord is_record {fail: Label, src: Source} [] step "else jump";
+            IsRecordOf is_record_of {fail: Label, src: Source, module: Term, name: Term} [] step "else jump";
+            IsRecordOpen is_record_open {fail: Label, src: Source, from: Term} [] step "else jump; a record that is exported, or of module from";
+            GetRecordFields get_record_fields {fail: Label, src: Source, count: Count; pairs: Fetches} [] step "read field, register pairs, else jump";
+            GetRecordField get_record_field {fail: Label, src: Source, dst: Dest, module: Term, name: Term, field: Term} [fails] step "dst = field of a record of module and name that is exported; if module is nil of any of that name; if both are, of any";
+            NewRecord new_record {fail: Label, definition: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = record with pairs; live, words of list";
+            NewRecordOf new_record_of {fail: Label, id: Source, dst: Dest, module: Term, name: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = record of another module with pairs; live, words of list";
+            ChangeRecord change_record {fail: Label, src: Source, dst: Dest, module: Term, name: Term, open: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = src with pairs, of a record of module and name, or of any if they are nil, that is exported or of module open; live, words of list";
             // Coverage.
-            CountRun count_run {counter: Counter} [] "count that the function or line is run";
+            CountRun count_run {counter: Counter} [] step "count that the function or line is run";
             // Profiles of the system.
-            Running running {function: Mark} [] "note which function runs, where `perf` finds it";
+            Running running {function: Mark} [] template "note which function runs, where `perf` finds it";
             // Bit syntax: matching.
-            BsStartMatch bs_start_match {fail: Label, src: Source, dst: Dest, live: Live, slots: Number} [collects fails] "dst = match context; live, save slots";
-            BsContext bs_context {fail: Label, context: Change, live: Live} [collects fails] "bs_start_match of a register into itself, without save slots; live";
-            BsContextPosition bs_context_position {context: Change, position: Write, live: Live} [collects fails] parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live))) "bs_context of what is a bit string; its position; live";
-            BsGetByte bs_get_byte {fail: Label, context: Read, dst: Write} [] "context, dst: 8 bits without a sign";
-            BsNextByte bs_next_byte {fail: Label, context: Change, dst: Write, live: Live} [collects fails] parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst)) "bs_context of what is a bit string; bs_get_byte; live";
-            BsNextByteTable bs_next_byte_table {fail: Label, context: Change, dst: Write, live: Live, other: Label, first: Integer, count: Count; table: Labels} [collects fails ends] parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst) JumpTable(dst, other, first, count)) "bs_next_byte; jump_table of its result";
-            BsNextBytePosition bs_next_byte_position {fail: Label, context: Change, position: Write, dst: Write, live: Live} [collects fails] parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live)) BsGetByte(fail, context, dst)) "bs_context_position; bs_get_byte; live";
-            BsGetInteger bs_get_integer {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] "context, size, unit, flags, dst, live";
-            BsGetSmall bs_get_small {fail: Label, context: Read, bits: Number, flags: Number, dst: Write} [] "context, 1 to 56 bits, flags, dst";
-            BsSkipFixed bs_skip_fixed {fail: Label, context: Read, bits: Size} [] "context, bits";
-            BsGetFloat bs_get_float {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] "context, size, unit, flags, dst, live";
-            BsGetBinary bs_get_binary {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] "context, size (atom all: rest), unit, flags, dst, live";
-            BsSkipBits bs_skip_bits {fail: Label, context: Source, size: Source, unit: Size} [] "context, size, unit";
-            BsTestTail bs_test_tail {fail: Label, context: Source, bits: Integer} [] "exactly so many bits left";
-            BsTestUnit bs_test_unit {fail: Label, context: Source, unit: Size} [] "bits left are a multiple";
-            BsMatchString bs_match_string {fail: Label, context: Source, bits: Size, bytes: Bytes} [] "bits, address";
-            BsGetUtf bs_get_utf {fail: Label, context: Source, encoding: Number, flags: Number, dst: Dest} [] "context, 8 16 or 32, flags";
-            BsSkipUtf bs_skip_utf {fail: Label, context: Source, encoding: Number, flags: Number} [] "context, 8 16 or 32, flags";
-            BsGetTail bs_get_tail {context: Source, dst: Dest, live: Live} [collects] "dst = rest as bitstring; live";
-            BsGetPosition bs_get_position {context: Source, dst: Dest, live: Live} [] "dst = offset";
-            BsSetPosition bs_set_position {context: Source, position: Source} [] "offset = src";
-            BsMatch bs_match {fail: Label, context: Source, count: Count; commands: Commands} [collects] "match commands";
-            BsContextToBinary bs_context_to_binary {context: ChangeSource} [] makes(Rest) "match context becomes a bitstring again";
-            BsSave bs_save {context: Source, slot: Number} [] "note position in a slot";
-            BsRestore bs_restore {context: Source, slot: Number} [] "back to a slot's position";
+            BsStartMatch bs_start_match {fail: Label, src: Source, dst: Dest, live: Live, slots: Number} [collects fails] template "dst = match context; live, save slots";
+            BsContext bs_context {fail: Label, context: Change, live: Live} [collects fails] template "bs_start_match of a register into itself, without save slots; live";
+            BsContextPosition bs_context_position {context: Change, position: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live))) "bs_context of what is a bit string; its position; live";
+            BsGetByte bs_get_byte {fail: Label, context: Read, dst: Write} [] template "context, dst: 8 bits without a sign";
+            BsNextByte bs_next_byte {fail: Label, context: Change, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst)) "bs_context of what is a bit string; bs_get_byte; live";
+            BsNextByteTable bs_next_byte_table {fail: Label, context: Change, dst: Write, live: Live, other: Label, first: Integer, count: Count; table: Labels} [collects fails ends] fused parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst) JumpTable(dst, other, first, count)) "bs_next_byte; jump_table of its result";
+            BsNextBytePosition bs_next_byte_position {fail: Label, context: Change, position: Write, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live)) BsGetByte(fail, context, dst)) "bs_context_position; bs_get_byte; live";
+            BsGetInteger bs_get_integer {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] step "context, size, unit, flags, dst, live";
+            BsGetSmall bs_get_small {fail: Label, context: Read, bits: Number, flags: Number, dst: Write} [] template "context, 1 to 56 bits, flags, dst";
+            BsSkipFixed bs_skip_fixed {fail: Label, context: Read, bits: Size} [] template "context, bits";
+            BsGetFloat bs_get_float {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] step "context, size, unit, flags, dst, live";
+            BsGetBinary bs_get_binary {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] template "context, size (atom all: rest), unit, flags, dst, live";
+            BsSkipBits bs_skip_bits {fail: Label, context: Source, size: Source, unit: Size} [] template "context, size, unit";
+            BsTestTail bs_test_tail {fail: Label, context: Source, bits: Integer} [] template "exactly so many bits left";
+            BsTestUnit bs_test_unit {fail: Label, context: Source, unit: Size} [] template "bits left are a multiple";
+            BsMatchString bs_match_string {fail: Label, context: Source, bits: Size, bytes: Bytes} [] step "bits, address";
+            BsGetUtf bs_get_utf {fail: Label, context: Source, encoding: Number, flags: Number, dst: Dest} [] template "context, 8 16 or 32, flags";
+            BsSkipUtf bs_skip_utf {fail: Label, context: Source, encoding: Number, flags: Number} [] template "context, 8 16 or 32, flags";
+            BsGetTail bs_get_tail {context: Source, dst: Dest, live: Live} [collects] template "dst = rest as bitstring; live";
+            BsGetPosition bs_get_position {context: Source, dst: Dest, live: Live} [] template "dst = offset";
+            BsSetPosition bs_set_position {context: Source, position: Source} [] template "offset = src";
+            BsMatch bs_match {fail: Label, context: Source, count: Count; commands: Commands} [collects] template "match commands";
+            BsContextToBinary bs_context_to_binary {context: ChangeSource} [] step makes(Rest) "match context becomes a bitstring again";
+            BsSave bs_save {context: Source, slot: Number} [] step "note position in a slot";
+            BsRestore bs_restore {context: Source, slot: Number} [] step "back to a slot's position";
             // Bit syntax: construction.
-            BsCreateBin bs_create_bin {fail: Label, dst: Dest, heap: Heap, live: Live, count: Count; segments: Segments} [collects fails] "dst = segments; heap words, live, words of list";
-            BsInit bs_init {fail: Label, size: Source, heap: Heap, live: Live, unit: Number, dst: Dest} [collects fails] "start: size, heap words, live, unit 1 or 8";
-            BsAppend bs_append {fail: Label, size: Source, heap: Heap, live: Live, unit: Size, binary: Source, dst: Dest} [collects fails] "start behind a binary: extra size, heap, live, unit, binary";
-            BsPrivateAppend bs_private_append {fail: Label, size: Source, unit: Size, binary: Source, dst: Dest} [fails] makes(Rest) "start behind a binary nobody else holds";
-            BsPutInteger bs_put_integer {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] "size, unit, flags, value";
-            BsPutFloat bs_put_float {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] "size, unit, flags, value";
-            BsPutBinary bs_put_binary {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] "size (atom all: everything), unit, flags, value";
-            BsPutString bs_put_string {count: Size, bytes: Bytes} [fails] "bytes, address";
-            BsPutUtf bs_put_utf {fail: Label, encoding: Number, flags: Number, value: Source} [fails] "8 16 or 32, flags, value";
-            BsUtfSize bs_utf_size {fail: Label, encoding: Number, value: Source, dst: Dest} [] "bytes of a character: 8 or 16";
-            BsAdd bs_add {fail: Label, a: Source, b: Source, unit: Size, dst: Dest} [fails] "dst = a + b * unit";
-            BsInitWritable bs_init_writable {} [collects] reads(First 1) writes(First 1) keeps(1) "x0 = empty writable binary of x0 bytes";
+            BsCreateBin bs_create_bin {fail: Label, dst: Dest, heap: Heap, live: Live, count: Count; segments: Segments} [collects fails] template "dst = segments; heap words, live, words of list";
+            BsInit bs_init {fail: Label, size: Source, heap: Heap, live: Live, unit: Number, dst: Dest} [collects fails] step "start: size, heap words, live, unit 1 or 8";
+            BsAppend bs_append {fail: Label, size: Source, heap: Heap, live: Live, unit: Size, binary: Source, dst: Dest} [collects fails] step "start behind a binary: extra size, heap, live, unit, binary";
+            BsPrivateAppend bs_private_append {fail: Label, size: Source, unit: Size, binary: Source, dst: Dest} [fails] step makes(Rest) "start behind a binary nobody else holds";
+            BsPutInteger bs_put_integer {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size, unit, flags, value";
+            BsPutFloat bs_put_float {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size, unit, flags, value";
+            BsPutBinary bs_put_binary {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size (atom all: everything), unit, flags, value";
+            BsPutString bs_put_string {count: Size, bytes: Bytes} [fails] step "bytes, address";
+            BsPutUtf bs_put_utf {fail: Label, encoding: Number, flags: Number, value: Source} [fails] step "8 16 or 32, flags, value";
+            BsUtfSize bs_utf_size {fail: Label, encoding: Number, value: Source, dst: Dest} [] step "bytes of a character: 8 or 16";
+            BsAdd bs_add {fail: Label, a: Source, b: Source, unit: Size, dst: Dest} [fails] step "dst = a + b * unit";
+            BsInitWritable bs_init_writable {} [collects] step reads(First 1) writes(First 1) keeps(1) "x0 = empty writable binary of x0 bytes";
         }
     };
 }
 
 macro_rules! specific_ops {
-    ($( $c:ident $name:ident {$($o:ident: $k:ident),* $(; $l:ident: $lk:ident)?} [$($fx:ident)*] $($what:ident($($w:tt)*))* $doc:literal; )*) => {
+    ($( $c:ident $name:ident {$($o:ident: $k:ident),* $(; $l:ident: $lk:ident)?} [$($fx:ident)*] $mc:ident $($what:ident($($w:tt)*))* $doc:literal; )*) => {
         /// An op of the table; the value is the index of its row.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u16)]
@@ -531,6 +559,7 @@ macro_rules! specific_ops {
                     $(e.$fx = true;)*
                     e
                 },
+                machine_code: MachineCode::$mc,
                 #[allow(unused_mut)]
                 contract: {
                     let mut c = Contract::PLAIN;
@@ -651,6 +680,16 @@ const _: () = {
             row.list.is_none()
                 || n > 0 && matches!(row.operands[n - 1].kind, Kind::Count | Kind::Few)
         );
+        // An op that is made of its parts has some; the handler of one that has parts does all of their work at once.
+        let has_parts = !row.contract.parts.is_empty();
+        assert!(match row.machine_code {
+            MachineCode::fused => has_parts,
+            MachineCode::template => true,
+            _ => !has_parts,
+        });
+        // What is said to raise does nothing else.
+        let e = row.effects;
+        assert!(!matches!(row.machine_code, MachineCode::raises) || e.fails && e.ends);
         i += 1;
     }
 };
@@ -672,8 +711,28 @@ pub fn words(forms: &[Form]) -> usize {
 /// `live` of an instruction that doesn't tell what is live: nothing is collected there.
 pub const NO_LIVE: usize = 0xFFFF;
 
-/// The comparisons, by their number in `fast_compare`.
-pub const COMPARISONS: [&str; 8] = ["=:=", "=/=", "==", "/=", "<", ">=", ">", "=<"];
+macro_rules! comparisons {
+    ($($c:ident $v:ident $name:literal;)*) => {
+        /// The comparisons, by their number in `fast_compare`.
+        pub const COMPARISONS: [&str; comparison::COUNT] = [$($name),*];
+        /// Numbers of the comparisons.
+        pub mod comparison {
+            enum Number { $($v),* , Count }
+            $(#[doc = concat!("`", $name, "`")] pub const $c: usize = Number::$v as usize;)*
+            pub(super) const COUNT: usize = Number::Count as usize;
+        }
+    };
+}
+comparisons! {
+    SAME Same "=:=";
+    NOT_SAME NotSame "=/=";
+    EQUAL Equal "==";
+    NOT_EQUAL NotEqual "/=";
+    LESS Less "<";
+    NOT_LESS NotLess ">=";
+    GREATER Greater ">";
+    NOT_GREATER NotGreater "=<";
+}
 
 /// Pools in `call_dirty`.
 pub mod dirty {
@@ -685,24 +744,39 @@ pub mod dirty {
     pub const IO_LATER: u16 = 2;
 }
 
-/// Numbers of the operations of `arith`.
-pub mod arith {
-    /// Erlang name and arity of each; the index is the number.
-    pub const OPS: &[(&str, u8)] = &[
-        ("+", 2),
-        ("-", 2),
-        ("*", 2),
-        ("div", 2),
-        ("rem", 2),
-        ("band", 2),
-        ("bor", 2),
-        ("bxor", 2),
-        ("bsl", 2),
-        ("bsr", 2),
-        ("-", 1),
-    ];
-    /// Negation of the second operand; the first is 0.
-    pub const NEGATE: usize = 10;
+macro_rules! operations {
+    ($($number:ident $op:ident $name:literal;)* - $last:ident $last_name:literal;) => {
+        /// Numbers of the operations on integers: of `arith`, and of the ops that have a row of their own.
+        pub mod arith {
+            use super::Op;
+            enum Number { $($op),* , Last }
+            $(#[doc = concat!("`", $name, "`")] pub const $number: usize = Number::$op as usize;)*
+            /// Negation of the second operand; the first is 0.
+            pub const $last: usize = Number::Last as usize;
+            /// Erlang name and arity of each; the index is the number.
+            pub const OPS: &[(&str, u8)] = &[$(($name, 2),)* ($last_name, 1)];
+            /// The number of an op that has a row of its own.
+            pub const fn number(op: Op) -> Option<usize> {
+                match op {
+                    $(Op::$op => Some($number),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+operations! {
+    ADD Add "+";
+    SUB Sub "-";
+    MUL Mul "*";
+    INT_DIV IntDiv "div";
+    REM Rem "rem";
+    BAND Band "band";
+    BOR Bor "bor";
+    BXOR Bxor "bxor";
+    BSL Bsl "bsl";
+    BSR Bsr "bsr";
+    - NEGATE "-";
 }
 
 #[cfg(test)]

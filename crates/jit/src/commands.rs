@@ -1,6 +1,6 @@
 //! The commands of a `bs_match` that machine code is made for.
 
-use crate::decode::{Arg, source};
+use crate::operands::Dst;
 use purlin_isa::bits::flags::{LITTLE, NATIVE, SIGNED};
 use purlin_term::word::{SMALL_SHIFT, is_small_word};
 
@@ -10,9 +10,9 @@ pub enum Command {
     AtLeast(u64, u64),
     Exactly(u64),
     /// At most 56 bits; flags.
-    Integer(u64, u64, Arg),
-    Bits(u64, Arg),
-    Tail(Arg),
+    Integer(u64, u64, Dst),
+    Bits(u64, Dst),
+    Tail(Dst),
     Skip(u64),
     /// Likewise.
     Equals(u64, u64),
@@ -38,10 +38,10 @@ impl Command {
                         _ if bits % 8 == 0 => flags & SIGNED | LITTLE,
                         _ => return None,
                     };
-                    (Command::Integer(bits, flags, source(word(k + 4)?)), 5)
+                    (Command::Integer(bits, flags, Dst::of_word(word(k + 4)?)), 5)
                 }
-                3 => (Command::Bits(word(k + 3)?, source(word(k + 4)?)), 5),
-                5 => (Command::Tail(source(word(k + 3)?)), 4),
+                3 => (Command::Bits(word(k + 3)?, Dst::of_word(word(k + 4)?)), 5),
+                5 => (Command::Tail(Dst::of_word(word(k + 3)?)), 4),
                 4 => (Command::Skip(word(k + 1)?), 2),
                 6 if is_small_word(word(k + 2)?) => {
                     let v = (word(k + 2)? as i64) >> SMALL_SHIFT;

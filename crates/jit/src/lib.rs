@@ -20,6 +20,7 @@ pub mod chaos;
 mod commands;
 pub mod decode;
 mod numbers;
+pub mod operands;
 mod parts;
 pub mod quick;
 mod ranges;

@@ -13,12 +13,13 @@ use crate::asm::Cond::{self};
 use crate::asm::Shift::{Sar, Shl, Shr};
 use crate::asm::Width::{D, Q};
 use crate::asm::*;
-use crate::decode::{Arg, Instruction, decode, parts, source};
+use crate::decode::{Instruction, decode, parts};
+use crate::operands::{self, *};
 use crate::ranges::{Range, Ranges};
 use crate::registers::{CX, E, HP, REDS, X_REGS, boxed};
 use crate::stubs::INNER;
 use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
-use purlin_isa::ops::Op;
+use purlin_isa::ops::{MachineCode, Op};
 
 use purlin_term::layout::{
     CONS_TAIL, FLATMAP_HEAD_WORDS, FLATMAP_HEADER, FLATMAP_KEYS, FLATMAP_LIMIT, FUN_BITS,
@@ -103,8 +104,10 @@ struct Gen<'a, 'e> {
     labels: Vec<Option<Label>>,
     cold: Vec<Cold<'a, 'e>>,
     returns: Vec<(u64, Label)>,
-    /// The instruction whose template is made.
-    whole: Instruction,
+    /// The instruction whose template is made. Cold parts are made later, when it is another.
+    whole: Instruction<'a>,
+    /// The part of it, likewise.
+    part: Instruction<'a>,
     /// Where the cold part of the template comes back to.
     pending: Option<Label>,
     refused: Option<Refusal>,
@@ -127,22 +130,16 @@ fn targets(f: &Function, instructions: &[Instruction]) -> Vec<bool> {
         }
     };
     for i in instructions {
-        i.args().iter().filter_map(|a| a.label()).for_each(&mut set);
-        if is_shortcut(i.op)
-            && let Some(next) = decode_at(f, i.next)
-        {
-            set(next.next);
+        i.labels().for_each(&mut set);
+        if let Some(over) = over(f, i) {
+            set(over);
         }
         if i.op.row().effects.calls {
             set(i.next);
         }
         // Whatever may be an offset in a list counts as one.
-        let (from, n) = (i.list.0 as usize, i.list.1 as usize);
-        for &w in f.code.get(from..from + n).unwrap_or_default() {
-            if let Some(at) = i32::try_from(w as i64)
-                .ok()
-                .and_then(|d| i.at.checked_add_signed(d))
-            {
+        for &w in i.list {
+            if let Some(at) = i.place_of(w) {
                 set(at);
             }
         }
@@ -166,7 +163,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         if i.next > f.end || instructions.len() >= MOST_INSTRUCTIONS {
             return Err(Refusal::Instructions);
         }
-        if matches!(i.op, Op::LineBreakpoint | Op::LineResume | Op::Breakpoint) {
+        if i.op.row().machine_code == MachineCode::refuses {
             return Err(Refusal::Lines);
         }
         at = i.next;
@@ -183,15 +180,16 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         cold: Vec::new(),
         returns: Vec::new(),
         whole: first,
+        part: first,
         pending: None,
         refused: None,
         floats: 0,
         hints: 0,
-        ranges: Ranges::new(f.code, (f.start, f.end), &instructions, |i| over(&f, i)),
+        ranges: Ranges::new((f.start, f.end), &instructions, |i| over(&f, i)),
         handlers: instructions
             .iter()
             .filter(|i| i.op == Op::Catch)
-            .filter_map(|i| i.args()[1].label())
+            .filter_map(|i| Catch::of(i).to.0)
             .collect(),
     };
     let led_to = targets(&f, &instructions);
@@ -249,7 +247,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         }
         for p in &list {
             g.template(p);
-            g.ranges.after(f.code, p, over(&f, p));
+            g.ranges.after(p, over(&f, p));
         }
     }
     // The code of a function never runs into what lies behind it.
@@ -275,26 +273,27 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
     })
 }
 
-/// Where a shortcut steps to.
+/// Where an op goes that steps over the instruction behind it.
 fn over(f: &Function, i: &Instruction) -> Option<u32> {
-    is_shortcut(i.op)
-        .then(|| decode_at(f, i.next))
-        .flatten()
-        .map(|next| next.next)
+    i.op.row().contract.skips?;
+    decode_at(f, i.next).map(|next| next.next)
 }
 
-fn decode_at(f: &Function, at: u32) -> Option<Instruction> {
+fn decode_at<'a>(f: &Function<'a>, at: u32) -> Option<Instruction<'a>> {
     let number = *f.code.get(at as usize)? as u16;
     decode(f.code, at, number)
 }
 
+/// Bytes of the stack that a frame takes, with slot 0.
+fn frame_bytes(Frame(n): Frame) -> i32 {
+    (n as i32 + 1) * 8
+}
 fn y(n: u16) -> Mem {
     at(E, (i32::from(n) + 1) * 8)
 }
 fn x(n: u16) -> Mem {
     at(CX, i32::from(n) * 8)
 }
-/// The word `n` words behind the header of what a boxed term points at.
 impl<'a, 'e> Gen<'a, 'e> {
     /// The address of a word of the code.
     fn pc(&self, at: u32) -> u64 {
@@ -305,8 +304,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.labels.get(i).copied().flatten()
     }
     /// Where an operand leads to: an instruction of this function, or out of it.
-    fn to(&mut self, l: Arg) -> Label {
-        match l.label() {
+    fn to(&mut self, l: Target) -> Label {
+        match l.0 {
             Some(to) => self.place(to),
             None => self.step_aside(),
         }
@@ -322,7 +321,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.later(move |g| {
                     g.a.bind(l);
                     match info {
-                        Some(i) => g.raise(&i),
+                        Some(i) => g.raises(&i),
                         None => g.leave_to(pc),
                     }
                 });
@@ -353,37 +352,34 @@ impl<'a, 'e> Gen<'a, 'e> {
     // Operands.
 
     /// The machine register that has the operand, which is loaded into `scratch` if it is in none.
-    fn get(&mut self, a: Arg, scratch: Reg) -> Reg {
+    fn get(&mut self, a: Src, scratch: Reg) -> Reg {
         match a {
-            Arg::X(n) if n < IN_MEMORY => return X_REGS[n as usize],
-            Arg::X(n) => self.a.load(scratch, x(n)),
-            Arg::Y(n) => self.a.load(scratch, y(n)),
-            Arg::C(w) | Arg::N(w) => self.a.mov_i(scratch, w),
-            Arg::L(_) => {}
+            Src::X(n) if n < IN_MEMORY => return X_REGS[n as usize],
+            Src::X(n) => self.a.load(scratch, x(n)),
+            Src::Y(n) => self.a.load(scratch, y(n)),
+            Src::C(w) => self.a.mov_i(scratch, w),
         }
         scratch
     }
     /// The machine register that the result may be put into before it is [`Gen::put`].
-    fn dst(&self, a: Arg, scratch: Reg) -> Reg {
+    fn dst(&self, a: Dst, scratch: Reg) -> Reg {
         match a {
-            Arg::X(n) if n < IN_MEMORY => X_REGS[n as usize],
+            Dst::X(n) if n < IN_MEMORY => X_REGS[n as usize],
             _ => scratch,
         }
     }
-    fn put(&mut self, a: Arg, r: Reg) {
+    fn put(&mut self, a: Dst, r: Reg) {
         match a {
-            Arg::X(n) if n < IN_MEMORY => self.a.mov(X_REGS[n as usize], r),
-            Arg::X(n) => self.a.store(x(n), r),
-            Arg::Y(n) => self.a.store(y(n), r),
-            _ => {}
+            Dst::X(n) if n < IN_MEMORY => self.a.mov(X_REGS[n as usize], r),
+            Dst::X(n) => self.a.store(x(n), r),
+            Dst::Y(n) => self.a.store(y(n), r),
         }
     }
-    fn put_word(&mut self, a: Arg, w: u64) {
+    fn put_word(&mut self, a: Dst, w: u64) {
         let mem = match a {
-            Arg::X(n) if n < IN_MEMORY => return self.a.mov_i(X_REGS[n as usize], w),
-            Arg::X(n) => x(n),
-            Arg::Y(n) => y(n),
-            _ => return,
+            Dst::X(n) if n < IN_MEMORY => return self.a.mov_i(X_REGS[n as usize], w),
+            Dst::X(n) => x(n),
+            Dst::Y(n) => y(n),
         };
         self.store_word(mem, w);
     }
@@ -397,18 +393,18 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
         }
     }
-    fn store_arg(&mut self, m: Mem, a: Arg) {
+    fn store_arg(&mut self, m: Mem, a: Src) {
         match a {
-            Arg::C(w) => self.store_word(m, w),
+            Src::C(w) => self.store_word(m, w),
             _ => {
                 let r = self.get(a, RCX);
                 self.a.store(m, r);
             }
         }
     }
-    fn mov(&mut self, src: Arg, dst: Arg) {
+    fn mov(&mut self, src: Src, dst: Dst) {
         match src {
-            Arg::C(w) => self.put_word(dst, w),
+            Src::C(w) => self.put_word(dst, w),
             _ => {
                 let scratch = self.dst(dst, RCX);
                 let r = self.get(src, scratch);
@@ -483,28 +479,28 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::Ne, to);
     }
     /// The range of an operand, if it is known to be a small integer.
-    fn range(&self, a: Arg) -> Option<Range> {
+    fn range(&self, a: Src) -> Option<Range> {
         self.ranges.now().range(a)
     }
     /// Whether an operand is known to be a small integer that is not negative.
-    fn is_natural(&self, a: Arg) -> bool {
+    fn is_natural(&self, a: Src) -> bool {
         self.range(a).is_some_and(|r| r.lo >= 0)
     }
     /// A small integer, which is in that register, or to the label.
-    fn if_no_small(&mut self, a: Arg, r: Reg, to: Label) {
+    fn if_no_small(&mut self, a: Src, r: Reg, to: Label) {
         if self.range(a).is_none() {
             self.if_not_small(r, to);
         }
     }
     /// Stops where a register holds what it is said not to.
     fn check_ranges(&mut self) {
-        let all: Vec<(Arg, Range)> = self.ranges.now().all().collect();
+        let all: Vec<(Dst, Range)> = self.ranges.now().all().collect();
         if all.is_empty() {
             return;
         }
         let wrong = self.a.label();
         for (a, range) in all {
-            let r = self.get(a, R10);
+            let r = self.get(a.src(), R10);
             self.if_not_small(r, wrong);
             for (end, c) in [(range.lo, Cond::L), (range.hi, Cond::G)] {
                 self.cmp_word(r, ((end as u64) << SMALL_SHIFT) | TAG_SMALL);
@@ -517,8 +513,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         });
     }
     /// Both small integers, or to the label. Operands that are constants are not looked at: they are small.
-    fn if_not_smalls(&mut self, (a, ra): (Arg, Reg), (b, rb): (Arg, Reg), to: Label) {
-        let known = |g: &Self, a: Arg| matches!(a, Arg::C(_)) || g.range(a).is_some();
+    fn if_not_smalls(&mut self, (a, ra): (Src, Reg), (b, rb): (Src, Reg), to: Label) {
+        let known = |g: &Self, a: Src| matches!(a, Src::C(_)) || g.range(a).is_some();
         match (known(self, a), known(self, b)) {
             (true, true) => {}
             (true, false) => self.if_not_small(rb, to),
@@ -576,8 +572,13 @@ impl<'a, 'e> Gen<'a, 'e> {
         let to = self.env.stubs.bif[(arity as usize).min(BIF_STUBS - 1)];
         self.a.call_abs(to);
     }
-    /// Runs the instruction by its handler. The places that it may lead to in this function are those of its labels, and the next.
-    fn step(&mut self, i: &Instruction) {
+    /// Runs the instruction by its handler, as [`Gen::step_of`].
+    fn step(&mut self) {
+        let i = self.part;
+        self.step_of(&i);
+    }
+    /// Runs an instruction by its handler. The places that it may lead to in this function are those of its labels, and the next.
+    fn step_of(&mut self, i: &Instruction) {
         let pc = self.pc(i.at);
         let Some(&f) = self.env.steps.get(i.variant as usize) else {
             return self.leave_to(pc);
@@ -588,18 +589,13 @@ impl<'a, 'e> Gen<'a, 'e> {
         // Where an exception leads to behind the call, more registers than the value's hold something.
         if i.op == Op::CallBif && !self.handlers.contains(&i.next) {
             // It is run again by the interpreter.
-            self.bif_helper(f, i.args()[2].n());
+            self.bif_helper(f, CallBif::of(i).arity);
             places.clear();
         } else {
             self.helper(f);
         }
-        places.extend(i.args().iter().filter_map(|a| a.label()));
-        // A shortcut steps over the call of the native behind it.
-        if is_shortcut(i.op)
-            && let Some(next) = decode_at(&self.f, i.next)
-        {
-            places.push(next.next);
-        }
+        places.extend(i.labels());
+        places.extend(over(&self.f, i));
         places.retain(|&p| p != i.next);
         places.dedup();
         let out = self.a.label();
@@ -633,21 +629,14 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.returns.push((next, l));
         }
     }
-    /// A step of the call of a native that ends with a return.
-    fn native_returning(&mut self, i: &Instruction, frame: Option<u64>) {
-        let arity = i.args()[if frame.is_some() { 3 } else { 2 }].n();
-        // Where exceptions lead there as well all registers are loaded.
-        let direct = !self.handlers.contains(&i.next);
-        self.returning_step(i, frame, arity, direct);
-    }
     /// A step of an instruction that ends with a return: where it has returned to this function's caller, that goes on compiled. `direct`:
     /// behind it only X0 is asked for.
-    fn returning_step(&mut self, i: &Instruction, frame: Option<u64>, arity: u64, direct: bool) {
+    fn returning_step(&mut self, i: &Instruction, frame: Option<Frame>, arity: u64, direct: bool) {
         let pc = self.pc(i.at);
         let Some(&f) = self.env.steps.get(i.variant as usize) else {
             return self.leave_to(pc);
         };
-        let drop = frame.map_or(0, |n| (n as i32 + 1) * 8);
+        let drop = frame.map_or(0, frame_bytes);
         let next = self.label_at(i.next).map(|l| (self.pc(i.next), l));
         // What the native traps to returns to the next instruction.
         if let Some(n) = next {
@@ -699,7 +688,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jmp_abs(to);
     }
     /// An instruction that raises in any case. Where its exception leads to goes on in machine code, if it can.
-    fn raise(&mut self, i: &Instruction) {
+    fn raises(&mut self, i: &Instruction) {
         let pc = self.pc(i.at);
         let Some(&f) = self.env.steps.get(i.variant as usize) else {
             return self.leave_to(pc);
@@ -710,7 +699,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jmp_abs(to);
     }
     /// Room for so many words, beside the first `live` X registers.
-    fn room(&mut self, words: u64, live: u64) {
+    fn room(&mut self, words: u64, Live(live): Live) {
         let (full, again) = (self.a.label(), self.a.here_label());
         self.a.lea(RCX, at(HP, words as i32 * 8));
         self.a.alu(Q, Cmp, RCX, E);
@@ -766,12 +755,12 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
     }
     /// Drops the frame.
-    fn drop_frame(&mut self, frame: u64) {
-        self.a.alu_i(Q, Add, E, (frame as i32 + 1) * 8);
+    fn drop_frame(&mut self, frame: Frame) {
+        self.a.alu_i(Q, Add, E, frame_bytes(frame));
     }
     /// RCX: the entry of a function of this module. R11: its machine code, or what stands for it.
-    fn local_target(&mut self, to: Arg) {
-        let Some(to) = to.label() else {
+    fn local_target(&mut self, to: Target) {
+        let Some(to) = to.0 else {
             self.refused = Some(Refusal::Target);
             return;
         };
@@ -786,17 +775,17 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.mov_i(RCX, pc);
         self.a.load32(R11, at(RCX, -4));
     }
-    fn is_self(&self, to: Arg) -> bool {
-        to.label() == Some(self.f.entry)
+    fn is_self(&self, to: Target) -> bool {
+        to.0 == Some(self.f.entry)
     }
     /// The same of the function that an export leads to.
-    fn export_target(&mut self, export: Arg) {
-        self.a.mov_i(RCX, export.n());
+    fn export_target(&mut self, export: u64) {
+        self.a.mov_i(RCX, export);
         let address = self.env.targets.export_address;
         self.a.load(RCX, at(RCX, address));
         self.a.load32(R11, at(RCX, -4));
     }
-    fn call_local(&mut self, to: Arg, tail: bool) {
+    fn call_local(&mut self, to: Target, tail: bool) {
         if self.is_self(to) {
             // The start of this very code.
             let start = self.a.label_at(0);
@@ -812,23 +801,4 @@ impl<'a, 'e> Gen<'a, 'e> {
             false => self.a.call_r(R11),
         }
     }
-}
-
-/// Whether the op, where it knows the value, steps over the call of the native behind it.
-fn is_shortcut(op: Op) -> bool {
-    matches!(
-        op,
-        Op::FastElement
-            | Op::FastElementOf
-            | Op::FastCompare
-            | Op::FastMapGet
-            | Op::FastIsMapKey
-            | Op::FastHd
-            | Op::FastTl
-            | Op::FastTupleSize
-            | Op::FastByteSize
-            | Op::FastMapSize
-            | Op::FastLength
-            | Op::FastSetelement
-    )
 }

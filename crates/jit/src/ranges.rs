@@ -5,8 +5,10 @@
 //! interpreter, a helper.
 
 use crate::commands::Command;
-use crate::decode::{Arg, Instruction, source};
+use crate::decode::Instruction;
+use crate::operands::*;
 use purlin_isa::bits::flags::SIGNED;
+use purlin_isa::codec::Value;
 use purlin_isa::contract::{Stack, Xs};
 use purlin_isa::ops::{List, Op, Role};
 use purlin_term::word::{SMALL_SHIFT, is_small_word};
@@ -26,8 +28,11 @@ const LARGEST: i64 = (1 << SMALL_BITS) - 1;
 const MOST: usize = 12;
 /// Elements, bytes, places: what counts things that are in memory.
 const COUNT: Range = Range { lo: 0, hi: LARGEST };
-/// The largest character.
-const CHARACTER: i64 = 0x10_FFFF;
+/// The characters.
+const CHARACTERS: Range = Range {
+    lo: 0,
+    hi: 0x10_FFFF,
+};
 
 impl Range {
     /// None: not all of them are small integers.
@@ -74,38 +79,42 @@ impl Range {
 
 /// What is known of registers at one place.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Known(Vec<(Arg, Range)>);
+pub struct Known(Vec<(Dst, Range)>);
+
+/// The range of a constant that is a small integer.
+fn of_word(w: u64) -> Option<Range> {
+    let n = (w as i64) >> SMALL_SHIFT;
+    is_small_word(w).then_some(Range { lo: n, hi: n })
+}
 
 impl Known {
     /// The range of an operand; None: it may be anything.
-    pub fn range(&self, a: Arg) -> Option<Range> {
+    pub fn range(&self, a: Src) -> Option<Range> {
         match a {
-            Arg::C(w) if is_small_word(w) => {
-                let n = (w as i64) >> SMALL_SHIFT;
-                Some(Range { lo: n, hi: n })
-            }
-            Arg::X(_) | Arg::Y(_) => self.0.iter().find(|k| k.0 == a).map(|k| k.1),
-            _ => None,
+            Src::C(w) => of_word(w),
+            Src::X(_) | Src::Y(_) => self.of(a.register()?),
         }
     }
+    /// The range of what a register holds.
+    fn of(&self, r: Dst) -> Option<Range> {
+        self.0.iter().find(|k| k.0 == r).map(|k| k.1)
+    }
     /// Registers and what they hold.
-    pub fn all(&self) -> impl Iterator<Item = (Arg, Range)> + '_ {
+    pub fn all(&self) -> impl Iterator<Item = (Dst, Range)> + '_ {
         self.0.iter().copied()
     }
-    fn forget(&mut self, a: Arg) {
+    fn forget(&mut self, a: Dst) {
         self.0.retain(|k| k.0 != a);
     }
     fn forget_x(&mut self, from: u16) {
-        self.0.retain(|k| !matches!(k.0, Arg::X(n) if n >= from));
+        self.0.retain(|k| !matches!(k.0, Dst::X(n) if n >= from));
     }
     fn forget_y(&mut self) {
-        self.0.retain(|k| !matches!(k.0, Arg::Y(_)));
+        self.0.retain(|k| !matches!(k.0, Dst::Y(_)));
     }
-    fn set(&mut self, a: Arg, r: Option<Range>) {
+    fn set(&mut self, a: Dst, r: Option<Range>) {
         self.forget(a);
-        if let Some(r) = r
-            && matches!(a, Arg::X(_) | Arg::Y(_))
-        {
+        if let Some(r) = r {
             if self.0.len() == MOST {
                 self.0.remove(0);
             }
@@ -114,7 +123,7 @@ impl Known {
     }
     /// What holds here and there.
     fn meet(&mut self, other: &Known) {
-        self.0.retain_mut(|k| match other.range(k.0) {
+        self.0.retain_mut(|k| match other.of(k.0) {
             Some(r) => {
                 k.1 = k.1.around(r);
                 true
@@ -123,14 +132,24 @@ impl Known {
         });
     }
     /// Where the comparison holds, what it says of an operand whose range is known.
-    fn narrow(&mut self, a: Arg, r: Option<Range>) {
-        let known = self.0.iter_mut().find(|k| k.0 == a);
+    fn narrow(&mut self, a: Src, r: Option<Range>) {
+        let a = a.register();
+        let known = self.0.iter_mut().find(|k| Some(k.0) == a);
         if let (Some(k), Some(r)) = (known, r) {
             let (lo, hi) = (k.1.lo.max(r.lo), k.1.hi.min(r.hi));
             // Else nobody comes here.
             if lo <= hi {
                 k.1 = Range { lo, hi };
             }
+        }
+    }
+    /// The first is as large as the second and `more`, or larger.
+    fn at_least(&mut self, x: Src, y: Src, more: i64) {
+        if let (Some(rx), Some(ry)) = (self.range(x), self.range(y)) {
+            let least = Range::of(i128::from(ry.lo) + i128::from(more), i128::from(LARGEST));
+            let most = Range::of(i128::from(SMALLEST), i128::from(rx.hi) - i128::from(more));
+            self.narrow(x, least);
+            self.narrow(y, most);
         }
     }
 }
@@ -157,9 +176,8 @@ pub struct Ranges {
 }
 
 /// Calls `to` with the places that an instruction leads to beside the next one: none is missing, some lead nowhere.
-fn leads(code: &[u64], i: &Instruction, mut to: impl FnMut(u32)) {
-    i.args().iter().filter_map(|a| a.label()).for_each(&mut to);
-    let (from, n) = (i.list.0 as usize, i.list.1 as usize);
+fn leads(i: &Instruction, mut to: impl FnMut(u32)) {
+    i.labels().for_each(&mut to);
     let has_labels = i.op.row().list.is_some_and(|l| {
         matches!(
             l,
@@ -167,19 +185,16 @@ fn leads(code: &[u64], i: &Instruction, mut to: impl FnMut(u32)) {
         )
     });
     if has_labels {
-        for &w in code.get(from..from + n).unwrap_or_default() {
-            let d = i32::try_from(w as i64).ok();
-            d.and_then(|d| i.at.checked_add_signed(d))
-                .into_iter()
-                .for_each(&mut to);
-        }
+        i.list
+            .iter()
+            .filter_map(|&w| i.place_of(w))
+            .for_each(&mut to);
     }
 }
 
 impl Ranges {
-    /// Of a function from `start` to `end` in `code`; `over` gives the place that a shortcut steps to.
+    /// Of a function from `start` to `end`; `over` gives the place that a shortcut steps to.
     pub fn new(
-        code: &[u64],
         (start, end): (u32, u32),
         instructions: &[Instruction],
         over: impl Fn(&Instruction) -> Option<u32>,
@@ -197,15 +212,15 @@ impl Ranges {
             anything(first.at);
         }
         for i in instructions {
-            leads(code, i, |to| {
+            leads(i, |to| {
                 if to <= i.at {
                     anything(to);
                 }
             });
             let row = i.op.row();
-            for (o, a) in row.operands.iter().zip(i.args()) {
+            for (o, &v) in row.operands.iter().zip(i.operands()) {
                 if matches!(o.kind.role(), Role::Handler | Role::Callee)
-                    && let Some(to) = a.label()
+                    && let Some(to) = i.place(v)
                 {
                     anything(to);
                 }
@@ -267,21 +282,16 @@ impl Ranges {
         }
     }
     /// A part of an instruction has run, or led elsewhere; `over`: where a shortcut steps to.
-    pub fn after(&mut self, code: &[u64], i: &Instruction, over: Option<u32>) {
+    pub fn after(&mut self, i: &Instruction, over: Option<u32>) {
         let row = i.op.row();
-        let words = |code: &[u64]| -> Vec<Arg> {
-            let (from, n) = (i.list.0 as usize, i.list.1 as usize);
-            let words = code.get(from..from + n).unwrap_or_default();
-            words.iter().map(|&w| source(w)).collect()
-        };
         let result = self.result(i);
         // Where it leads elsewhere it may have written some of what it writes.
         let mut elsewhere = self.now.clone();
-        for (o, &a) in row.operands.iter().zip(i.args()) {
+        for (o, &v) in row.operands.iter().zip(i.operands()) {
             match o.kind.role() {
-                Role::Written | Role::Changed => elsewhere.forget(a),
+                Role::Written | Role::Changed => forget_value(&mut elsewhere, v),
                 // A collection leaves nothing in the others that anybody may read.
-                Role::Live => elsewhere.forget_x(a.n().min(u64::from(u16::MAX)) as u16),
+                Role::Live => elsewhere.forget_x(v.word().min(u64::from(u16::MAX)) as u16),
                 _ => {}
             }
         }
@@ -290,11 +300,14 @@ impl Ranges {
             Some(List::Registers | List::Fetches | List::Commands)
         );
         if writes_list {
-            words(code).into_iter().for_each(|a| elsewhere.forget(a));
+            // Whatever may be a register in a list counts as one.
+            for &w in i.list {
+                forget_value(&mut elsewhere, Value::of_source(w));
+            }
         }
         match row.contract.writes {
             Xs::None | Xs::Given => {}
-            Xs::First(n) => (0..u16::from(n)).for_each(|n| elsewhere.forget(Arg::X(n))),
+            Xs::First(n) => (0..u16::from(n)).for_each(|n| elsewhere.forget(Dst::X(n))),
             Xs::Arity(_) | Xs::All => elsewhere.forget_x(0),
         }
         if row.effects.calls {
@@ -306,69 +319,62 @@ impl Ranges {
         if row.contract.stack != Stack::Same {
             elsewhere.forget_y();
         }
-        leads(code, i, |to| {
+        leads(i, |to| {
             self.lead(to, &elsewhere);
         });
         // The native behind a shortcut gives the same as that.
         let native = self.result.take();
         if let Some(to) = over {
             let mut known = elsewhere.clone();
-            if let Some(&dst) = i.args().last() {
-                known.set(dst, shortcut(i.op));
+            if let Some((dst, r)) = shortcut(i) {
+                known.set(dst, Some(r));
+                self.result = Some(r);
             }
             self.lead(to, &known);
-            self.result = shortcut(i.op);
         }
-        let swapped = (i.op == Op::Swap).then(|| {
-            let a = i.args();
-            [(a[0], self.now.range(a[1])), (a[1], self.now.range(a[0]))]
-        });
-        self.now = elsewhere;
-        let a = i.args();
+        let before = std::mem::replace(&mut self.now, elsewhere);
+        let now = &mut self.now;
         match i.op {
-            Op::Bif1 | Op::Length => self.now.set(a[3], native),
+            Op::Bif1 => now.set(Bif1::of(i).dst, native),
+            Op::Length => now.set(Length::of(i).dst, native),
             Op::Swap => {
-                for (r, known) in swapped.into_iter().flatten() {
-                    self.now.set(r, known);
-                }
+                let Swap { a, b } = Swap::of(i);
+                now.set(a, before.of(b));
+                now.set(b, before.of(a));
             }
             Op::BsMatch => {
-                self.now.forget_x(live_behind(i, code));
-                for (dst, r) in integers_matched(i, code) {
-                    self.now.set(dst, r);
+                let BsMatch { commands, .. } = BsMatch::of(i);
+                now.forget_x(live_behind(commands.words));
+                for (dst, r) in integers_matched(commands.words) {
+                    now.set(dst, r);
                 }
             }
-            Op::IsGe | Op::IsLt => {
-                let strict = i128::from(i.op == Op::IsLt);
-                let (x, y) = match i.op {
-                    Op::IsGe => (a[1], a[2]),
-                    _ => (a[2], a[1]),
-                };
-                // x is at least y, or above.
-                if let (Some(rx), Some(ry)) = (self.now.range(x), self.now.range(y)) {
-                    let least = Range::of(i128::from(ry.lo) + strict, i128::from(LARGEST));
-                    let most = Range::of(i128::from(SMALLEST), i128::from(rx.hi) - strict);
-                    self.now.narrow(x, least);
-                    self.now.narrow(y, most);
-                }
+            Op::IsGe => {
+                let IsGe { a, b, .. } = IsGe::of(i);
+                now.at_least(a, b, 0);
+            }
+            Op::IsLt => {
+                let IsLt { a, b, .. } = IsLt::of(i);
+                now.at_least(b, a, 1);
             }
             Op::IsInRange => {
-                let (lo, hi) = (self.now.range(term(a[2])), self.now.range(term(a[3])));
-                if let (Some(lo), Some(hi)) = (lo, hi) {
+                let IsInRange {
+                    src, least, most, ..
+                } = IsInRange::of(i);
+                if let (Some(lo), Some(hi)) = (of_word(least), of_word(most)) {
                     let (lo, hi) = (lo.lo, hi.hi);
-                    self.now
-                        .narrow(a[1], (lo <= hi).then_some(Range { lo, hi }));
+                    now.narrow(src, (lo <= hi).then_some(Range { lo, hi }));
                 }
             }
             Op::IsEqImmed => {
-                let r = self.now.range(term(a[2]));
-                if r.is_some() {
-                    self.now.set(a[1], r);
+                let IsEqImmed { src, immed, .. } = IsEqImmed::of(i);
+                if let (Some(r), Some(register)) = (of_word(immed), src.register()) {
+                    now.set(register, Some(r));
                 }
             }
             _ => {
                 if let Some((dst, r)) = result {
-                    self.now.set(dst, Some(r));
+                    now.set(dst, Some(r));
                 }
             }
         }
@@ -379,60 +385,97 @@ impl Ranges {
         self.result(i).map(|r| r.1)
     }
     /// The same, with the register.
-    fn result(&self, i: &Instruction) -> Option<(Arg, Range)> {
-        let a = i.args();
-        let range = |k: usize| a.get(k).and_then(|&a| self.now.range(a));
-        let both = || Some((range(1)?, range(2)?));
-        let constant = |k: usize| range(k).filter(|_| matches!(a[k], Arg::C(_)));
+    fn result(&self, i: &Instruction) -> Option<(Dst, Range)> {
+        let range = |a: Src| self.now.range(a);
+        let both = |a: Src, b: Src| Some((range(a)?, range(b)?));
+        let constant = |a: Src| range(a).filter(|_| matches!(a, Src::C(_)));
         let (dst, r) = match i.op {
-            Op::Move => (a[1], range(0)),
-            Op::Add => (a[3], both().and_then(|(a, b)| a.corners(b, |a, b| a + b))),
-            Op::Sub => (a[3], both().and_then(|(a, b)| a.corners(b, |a, b| a - b))),
-            Op::Mul => (a[3], both().and_then(|(a, b)| a.corners(b, |a, b| a * b))),
+            Op::Move => {
+                let Move { src, dst } = Move::of(i);
+                (dst, range(src))
+            }
+            Op::Add => {
+                let Add { a, b, dst, .. } = Add::of(i);
+                (
+                    dst,
+                    both(a, b).and_then(|(a, b)| a.corners(b, |a, b| a + b)),
+                )
+            }
+            Op::Sub => {
+                let Sub { a, b, dst, .. } = Sub::of(i);
+                (
+                    dst,
+                    both(a, b).and_then(|(a, b)| a.corners(b, |a, b| a - b)),
+                )
+            }
+            Op::Mul => {
+                let Mul { a, b, dst, .. } = Mul::of(i);
+                (
+                    dst,
+                    both(a, b).and_then(|(a, b)| a.corners(b, |a, b| a * b)),
+                )
+            }
             Op::IntDiv => {
-                let by = constant(2).filter(|c| c.lo > 0)?;
-                (a[3], range(1)?.corners(by, |a, b| a / b))
+                let IntDiv { a, b, dst, .. } = IntDiv::of(i);
+                let by = constant(b).filter(|c| c.lo > 0)?;
+                (dst, range(a)?.corners(by, |a, b| a / b))
             }
             Op::Rem => {
+                let Rem { a, b, dst, .. } = Rem::of(i);
                 // Whatever is divided.
-                let most = constant(2).filter(|c| c.lo > 0)?.lo - 1;
-                let least = match range(1) {
+                let most = constant(b).filter(|c| c.lo > 0)?.lo - 1;
+                let least = match range(a) {
                     Some(r) if r.lo >= 0 => 0,
                     _ => -most,
                 };
-                let hi = range(1).map_or(most, |r| r.hi.clamp(0, most));
-                (a[3], Range::of(least.into(), hi.into()))
+                let hi = range(a).map_or(most, |r| r.hi.clamp(0, most));
+                (dst, Range::of(least.into(), hi.into()))
             }
             Op::Band => {
+                let Band { a, b, dst, .. } = Band::of(i);
                 // No more bits than the one that is known to have no sign.
-                let masks = [range(1), range(2)];
+                let masks = [range(a), range(b)];
                 let most = masks.into_iter().flatten().filter(|r| r.lo >= 0);
                 let hi = most.map(|r| r.hi).min()?;
-                (a[3], Some(Range { lo: 0, hi }))
+                (dst, Some(Range { lo: 0, hi }))
             }
-            Op::Bor | Op::Bxor => (a[3], both().and_then(|(a, b)| a.filled(b))),
+            Op::Bor => {
+                let Bor { a, b, dst, .. } = Bor::of(i);
+                (dst, both(a, b).and_then(|(a, b)| a.filled(b)))
+            }
+            Op::Bxor => {
+                let Bxor { a, b, dst, .. } = Bxor::of(i);
+                (dst, both(a, b).and_then(|(a, b)| a.filled(b)))
+            }
             Op::Bsr => {
-                let by = constant(2).filter(|c| (0..64).contains(&c.lo))?;
-                (a[3], range(1)?.corners(by, |a, b| a >> b))
+                let Bsr { a, b, dst, .. } = Bsr::of(i);
+                let by = constant(b).filter(|c| (0..64).contains(&c.lo))?;
+                (dst, range(a)?.corners(by, |a, b| a >> b))
             }
             Op::Bsl => {
-                let by = constant(2).filter(|c| (0..i64::from(SMALL_BITS)).contains(&c.lo))?;
-                (a[3], range(1)?.corners(by, |a, b| a << b))
+                let Bsl { a, b, dst, .. } = Bsl::of(i);
+                let by = constant(b).filter(|c| (0..i64::from(SMALL_BITS)).contains(&c.lo))?;
+                (dst, range(a)?.corners(by, |a, b| a << b))
             }
-            Op::BsGetByte => (a[2], Range::below(8)),
-            Op::BsGetSmall => (a[4], Range::of_bits(a[2].n(), a[3].n())),
-            Op::BsGetUtf => (
-                a[4],
-                Some(Range {
-                    lo: 0,
-                    hi: CHARACTER,
-                }),
-            ),
-            Op::BsGetPosition => (a[1], Some(COUNT)),
+            Op::BsGetByte => (BsGetByte::of(i).dst, Range::below(8)),
+            Op::BsGetSmall => {
+                let BsGetSmall {
+                    bits, flags, dst, ..
+                } = BsGetSmall::of(i);
+                (dst, Range::of_bits(bits, flags))
+            }
+            Op::BsGetUtf => (BsGetUtf::of(i).dst, Some(CHARACTERS)),
+            Op::BsGetPosition => (BsGetPosition::of(i).dst, Some(COUNT)),
             Op::BsGetInteger => {
-                let n = constant(2).filter(|c| c.lo >= 0)?.lo as u64;
-                let bits = n.checked_mul(a[3].n())?;
-                (a[5], Range::of_bits(bits, a[4].n()))
+                let BsGetInteger {
+                    size,
+                    unit,
+                    flags,
+                    dst,
+                    ..
+                } = BsGetInteger::of(i);
+                let n = constant(size).filter(|c| c.lo >= 0)?.lo as u64;
+                (dst, Range::of_bits(n.checked_mul(unit)?, flags))
             }
             _ => return None,
         };
@@ -440,15 +483,15 @@ impl Ranges {
     }
 }
 
-/// An operand that is always a term, as one that may be.
-fn term(a: Arg) -> Arg {
-    Arg::C(a.n())
+/// A register that is written; anything else is none.
+fn forget_value(known: &mut Known, v: Value) {
+    if let Some(r) = Src::of_value(v).register() {
+        known.forget(r);
+    }
 }
 
 /// X registers that hold something behind a `bs_match` that has matched, where it makes something: where it has not, others do, too.
-fn live_behind(i: &Instruction, code: &[u64]) -> u16 {
-    let (from, n) = (i.list.0 as usize, i.list.1 as usize);
-    let list = code.get(from..from + n).unwrap_or_default();
+fn live_behind(list: &[u64]) -> u16 {
     let mut least = u16::MAX;
     let mut k = 0;
     while k < list.len() {
@@ -469,20 +512,21 @@ fn live_behind(i: &Instruction, code: &[u64]) -> u16 {
     least
 }
 
-/// What a shortcut and the native behind it give.
-fn shortcut(op: Op) -> Option<Range> {
-    matches!(
-        op,
-        Op::FastTupleSize | Op::FastByteSize | Op::FastMapSize | Op::FastLength
-    )
-    .then_some(COUNT)
+/// What a shortcut and the native behind it give, and where it goes.
+fn shortcut(i: &Instruction) -> Option<(Dst, Range)> {
+    let dst = match i.op {
+        Op::FastTupleSize => FastTupleSize::of(i).dst,
+        Op::FastByteSize => FastByteSize::of(i).dst,
+        Op::FastMapSize => FastMapSize::of(i).dst,
+        Op::FastLength => FastLength::of(i).dst,
+        _ => return None,
+    };
+    Some((dst, COUNT))
 }
 
 /// The registers that a `bs_match` writes integers to, and what those may be.
-fn integers_matched(i: &Instruction, code: &[u64]) -> Vec<(Arg, Option<Range>)> {
-    let (from, n) = (i.list.0 as usize, i.list.1 as usize);
-    let commands = Command::all(code.get(from..from + n).unwrap_or_default());
-    let made = commands.into_iter().flatten().map(|c| match c {
+fn integers_matched(list: &[u64]) -> Vec<(Dst, Option<Range>)> {
+    let made = Command::all(list).into_iter().flatten().map(|c| match c {
         Command::Integer(bits, flags, d) => Some((d, Range::of_bits(bits, flags))),
         Command::Bits(_, d) | Command::Tail(d) => Some((d, None)),
         _ => None,

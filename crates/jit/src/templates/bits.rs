@@ -7,10 +7,10 @@ use purlin_term::am;
 use purlin_term::layout::MATCH_BYTES;
 
 impl<'a, 'e> Gen<'a, 'e> {
-    pub(super) fn get_byte(&mut self, i: &Instruction) {
-        let a = i.args();
-        let c = self.get(a[1], R10);
-        let to = self.to(a[0]);
+    pub(super) fn bs_get_byte(&mut self, op: BsGetByte) {
+        let BsGetByte { fail, context, dst } = op;
+        let c = self.get(context, R10);
+        let to = self.to(fail);
         self.a.load(R11, boxed(c, MATCH_POSITION));
         self.a.lea(RCX, at(R11, 8));
         self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
@@ -25,7 +25,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.bind(done);
         self.a.shift_i(D, Shl, RCX, SMALL_SHIFT as u8);
         self.a.alu_i(D, Or, RCX, TAG_SMALL as i32);
-        self.put(a[2], RCX);
+        self.put(dst, RCX);
         // Within a byte it takes the next one as well.
         self.later(move |g| {
             g.a.bind(odd);
@@ -47,20 +47,32 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jmp(done);
         });
     }
+    pub(super) fn bs_context(&mut self, BsContext { context, .. }: BsContext) {
+        self.start_match(context.src(), context);
+    }
+    pub(super) fn bs_start_match(&mut self, op: BsStartMatch) {
+        let BsStartMatch {
+            src, dst, slots, ..
+        } = op;
+        match slots {
+            0 => self.start_match(src, dst),
+            _ => self.step(),
+        }
+    }
     /// A match context of what is in `src`, into `dst`.
-    pub(super) fn start_match(&mut self, src: Arg, dst: Arg) {
+    fn start_match(&mut self, src: Src, dst: Dst) {
         let r = self.get(src, R10);
         let other = self.step_aside();
         if self.env.stressed {
             self.if_not_kind(r, Subtag::MatchContext, other);
-            if src != dst {
+            if src != dst.src() {
                 self.put(dst, r);
             }
             return;
         }
         let (new, done) = (self.a.label(), self.a.label());
         self.if_not_kind(r, Subtag::MatchContext, new);
-        if src != dst {
+        if src != dst.src() {
             self.put(dst, r);
         }
         self.a.bind(done);
@@ -77,7 +89,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     /// R11: the `bits` bits at bit R12 of the string of the context in `c`, which has them, in the upper bits. Jumps where they
     /// can't be read at once. RCX is used.
-    pub(super) fn read_bits(&mut self, c: Reg, bits: u64, other: Label) {
+    fn read_bits(&mut self, c: Reg, bits: u64, other: Label) {
         if !matches!(bits, 8 | 16 | 32 | 64) {
             return self.read_within(c, bits, other);
         }
@@ -187,15 +199,20 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jmp(done);
         });
     }
-    pub(super) fn get_small(&mut self, i: &Instruction) {
-        let a = i.args();
-        let bits = a[2].n();
-        if a[3].n() != 0 {
-            return self.step(i);
+    pub(super) fn bs_get_small(&mut self, op: BsGetSmall) {
+        let BsGetSmall {
+            fail,
+            context,
+            bits,
+            flags,
+            dst,
+        } = op;
+        if flags != 0 {
+            return self.step();
         }
-        let to = self.to(a[0]);
+        let to = self.to(fail);
         let other = self.step_aside();
-        let c = self.get(a[1], R10);
+        let c = self.get(context, R10);
         self.a.load(R12, boxed(c, MATCH_POSITION));
         self.a.lea(RCX, at(R12, bits as i32));
         self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
@@ -207,18 +224,31 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a
             .shift_i(Q, Shr, R11, (64 - bits) as u8 - SMALL_SHIFT as u8);
         self.a.alu_i(Q, Or, R11, TAG_SMALL as i32);
-        self.put(a[4], R11);
+        self.put(dst, R11);
+    }
+    pub(super) fn bs_get_utf(&mut self, op: BsGetUtf) {
+        let BsGetUtf {
+            context,
+            encoding,
+            dst,
+            ..
+        } = op;
+        self.utf(context, encoding, Some(dst));
+    }
+    pub(super) fn bs_skip_utf(&mut self, op: BsSkipUtf) {
+        let BsSkipUtf {
+            context, encoding, ..
+        } = op;
+        self.utf(context, encoding, None);
     }
     /// A character: of one byte here, of several by a helper.
-    pub(super) fn get_utf(&mut self, i: &Instruction) {
-        let a = i.args();
-        if a[2].n() != 8 {
-            return self.step(i);
+    fn utf(&mut self, context: Src, encoding: u64, dst: Option<Dst>) {
+        if encoding != 8 {
+            return self.step();
         }
-        let dst = (i.op == Op::BsGetUtf).then(|| a[4]);
         let other = self.step_aside();
         let (long, done) = (self.a.label(), self.a.label());
-        let c = self.get(a[1], R10);
+        let c = self.get(context, R10);
         self.a.load(R11, boxed(c, MATCH_POSITION));
         self.a.test8_i(R11, 7);
         self.a.jcc(Cond::Ne, other);
@@ -252,16 +282,20 @@ impl<'a, 'e> Gen<'a, 'e> {
         });
     }
     /// A size in a register, times a unit.
-    pub(super) fn skip_bits(&mut self, i: &Instruction) {
-        let a = i.args();
-        let unit = a[3].n();
-        if unit > 256 || matches!(a[2], Arg::C(_)) || matches!(a[1], Arg::C(_)) {
-            return self.step(i);
+    pub(super) fn bs_skip_bits(&mut self, op: BsSkipBits) {
+        let BsSkipBits {
+            fail,
+            context,
+            size,
+            unit,
+        } = op;
+        if unit > 256 || matches!(size, Src::C(_)) || matches!(context, Src::C(_)) {
+            return self.step();
         }
-        let to = self.to(a[0]);
+        let to = self.to(fail);
         let other = self.step_aside();
-        let c = self.get(a[1], R10);
-        self.bits_of(a[2], unit, to, other);
+        let c = self.get(context, R10);
+        self.bits_of(size, unit, to, other);
         self.a.alu_m(Q, Add, R11, boxed(c, MATCH_POSITION));
         self.a.jcc(Cond::O, to);
         self.a.alu_m(Q, Cmp, R11, boxed(c, MATCH_END));
@@ -269,26 +303,31 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.store(boxed(c, MATCH_POSITION), R11);
     }
     /// Commands that make small integers and bit strings; an op with others is a step.
-    pub(super) fn bs_match(&mut self, i: &Instruction) {
-        let a = i.args();
-        let list = self.list(i);
-        let Some(commands) = Command::all(list) else {
-            return self.step(i);
+    pub(super) fn bs_match(&mut self, op: BsMatch) {
+        let BsMatch {
+            fail,
+            context,
+            commands,
+            ..
+        } = op;
+        let Some(commands) = Command::all(commands.words) else {
+            return self.step();
         };
-        let context = a[1];
         let written = commands.iter().rev().map(|c| match *c {
             Command::Integer(_, _, d) | Command::Bits(_, d) | Command::Tail(d) => Some(d),
             _ => None,
         });
         // The last command, whatever it is, may write to the context's register; no other.
-        let clash = written.skip(1).any(|d| d == Some(context));
+        let clash = written
+            .skip(1)
+            .any(|d| d == context.register() && d.is_some());
         let makes = commands
             .iter()
             .any(|c| matches!(c, Command::Bits(..) | Command::Tail(_)));
-        if clash || matches!(context, Arg::C(_)) || makes && self.env.stressed {
-            return self.step(i);
+        if clash || matches!(context, Src::C(_)) || makes && self.env.stressed {
+            return self.step();
         }
-        let to = self.to(a[0]);
+        let to = self.to(fail);
         let other = self.step_aside();
         let c = self.get(context, R10);
         // R12 is the position; it is written when all has matched. What was made until then is garbage where something fails.
@@ -372,9 +411,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.alu_i(Q, Add, R12, all as i32);
         for (k, &command) in run.iter().enumerate() {
             let (bits, dst) = match command {
-                Command::Integer(bits, _, dst) => (bits, dst),
-                Command::Equals(bits, _) | Command::Skip(bits) => (bits, Arg::L(None)),
-                _ => (0, Arg::L(None)),
+                Command::Integer(bits, _, dst) => (bits, Some(dst)),
+                Command::Equals(bits, _) | Command::Skip(bits) => (bits, None),
+                _ => (0, None),
             };
             if k == last && ends && !matches!(command, Command::Equals(..)) {
                 self.a.store(boxed(c, MATCH_POSITION), R12);
@@ -382,7 +421,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             // The last one needs nothing of the others.
             let d = match k == last {
                 true => R11,
-                false => self.dst(dst, RCX),
+                false => dst.map_or(RCX, |dst| self.dst(dst, RCX)),
             };
             let begin = |g: &mut Self| {
                 g.a.mov(d, R11);
@@ -392,7 +431,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             };
             let unused = (64 - bits) as u8;
             match command {
-                Command::Integer(_, flags, _) => {
+                Command::Integer(_, flags, dst) => {
                     begin(self);
                     if flags & LITTLE != 0 {
                         self.a.shift_i(Q, Shr, d, unused);
@@ -437,7 +476,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     /// R11: the bits of so many units. Jumps to `to` where there can't be as many, and to `other` where that is no small integer.
     /// R12 is used.
-    fn bits_of(&mut self, size: Arg, unit: u64, to: Label, other: Label) {
+    fn bits_of(&mut self, size: Src, unit: u64, to: Label, other: Label) {
         let n = self.get(size, R12);
         self.if_no_small(size, n, other);
         self.a.mov(R11, n);
@@ -458,38 +497,43 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::E, other);
     }
     /// All that is left. The context stays where it is.
-    pub(super) fn get_tail(&mut self, i: &Instruction) {
-        let a = i.args();
-        if matches!(a[0], Arg::C(_)) || self.env.stressed {
-            return self.step(i);
+    pub(super) fn bs_get_tail(&mut self, BsGetTail { context, dst, .. }: BsGetTail) {
+        if matches!(context, Src::C(_)) || self.env.stressed {
+            return self.step();
         }
         let other = self.step_aside();
-        let c = self.get(a[0], R10);
+        let c = self.get(context, R10);
         self.a.load(R12, boxed(c, MATCH_POSITION));
         self.a.load(RCX, boxed(c, MATCH_END));
         self.a.alu(Q, Sub, RCX, R12);
         self.part_at(c, other);
-        self.put(a[1], RCX);
+        self.put(dst, RCX);
     }
     /// A part whose size is in a register or in the code, or all that is left.
-    pub(super) fn get_binary(&mut self, i: &Instruction) {
-        let a = i.args();
-        let unit = a[3].n();
-        let constant = Self::small(a[2])
+    pub(super) fn bs_get_binary(&mut self, op: BsGetBinary) {
+        let BsGetBinary {
+            fail,
+            context,
+            size,
+            unit,
+            dst,
+            ..
+        } = op;
+        let constant = Self::small(size)
             .map(|n| n as u64)
             .and_then(|n| n.checked_mul(unit));
-        let all = a[2] == Arg::C(am::ALL.raw());
-        let fits = match a[2] {
-            Arg::C(_) if all => unit.is_power_of_two() && unit <= 128,
-            Arg::C(_) => constant.is_some_and(|n| n < 1 << 28),
+        let all = size == Src::C(am::ALL.raw());
+        let fits = match size {
+            Src::C(_) if all => unit.is_power_of_two() && unit <= 128,
+            Src::C(_) => constant.is_some_and(|n| n < 1 << 28),
             _ => unit <= 256,
         };
-        if !fits || matches!(a[1], Arg::C(_)) || self.env.stressed {
-            return self.step(i);
+        if !fits || matches!(context, Src::C(_)) || self.env.stressed {
+            return self.step();
         }
-        let to = self.to(a[0]);
+        let to = self.to(fail);
         let other = self.step_aside();
-        let c = self.get(a[1], R10);
+        let c = self.get(context, R10);
         if all {
             self.a.load(RCX, boxed(c, MATCH_END));
             self.a.alu_m(Q, Sub, RCX, boxed(c, MATCH_POSITION));
@@ -501,7 +545,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         } else if let Some(n) = constant {
             self.a.mov_i(R11, n);
         } else {
-            self.bits_of(a[2], unit, to, other);
+            self.bits_of(size, unit, to, other);
         }
         // R11: how many. RCX: where they end.
         self.a.load(R12, boxed(c, MATCH_POSITION));
@@ -520,10 +564,80 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.test(D, RCX, RCX);
         self.a.jcc(Cond::E, other);
         self.a.store(boxed(c, MATCH_POSITION), R12);
-        self.put(a[5], RCX);
+        self.put(dst, RCX);
+    }
+    pub(super) fn bs_get_position(&mut self, op: BsGetPosition) {
+        let BsGetPosition { context, dst, .. } = op;
+        let c = self.get(context, R10);
+        self.a.load(RCX, boxed(c, MATCH_POSITION));
+        self.put_small(dst);
+    }
+    pub(super) fn bs_set_position(&mut self, op: BsSetPosition) {
+        let BsSetPosition { context, position } = op;
+        let c = self.get(context, R10);
+        let p = self.get(position, R11);
+        let after = self.a.label();
+        self.a.mov(RCX, p);
+        self.a.shift_i(Q, Sar, RCX, SMALL_SHIFT as u8);
+        self.a.alu_m(Q, Cmp, RCX, boxed(c, MATCH_END));
+        self.a.jcc(Cond::A, after);
+        self.a.store(boxed(c, MATCH_POSITION), RCX);
+        self.a.bind(after);
+    }
+    pub(super) fn bs_skip_fixed(&mut self, op: BsSkipFixed) {
+        let BsSkipFixed {
+            fail,
+            context,
+            bits,
+        } = op;
+        let c = self.get(context, R10);
+        let to = self.to(fail);
+        self.a.load(R11, boxed(c, MATCH_POSITION));
+        self.add_word(R11, bits);
+        self.a.alu_m(Q, Cmp, R11, boxed(c, MATCH_END));
+        self.a.jcc(Cond::A, to);
+        self.a.store(boxed(c, MATCH_POSITION), R11);
+    }
+    pub(super) fn bs_test_tail(&mut self, op: BsTestTail) {
+        let BsTestTail {
+            fail,
+            context,
+            bits,
+        } = op;
+        let c = self.get(context, R10);
+        let to = self.to(fail);
+        self.bits_left(c);
+        match i32::try_from(bits as i64) {
+            Ok(n) => self.a.alu_i(Q, Cmp, R11, n),
+            Err(_) => {
+                self.a.mov_i(RCX, bits);
+                self.a.alu(Q, Cmp, R11, RCX);
+            }
+        }
+        self.a.jcc(Cond::Ne, to);
+    }
+    pub(super) fn bs_test_unit(&mut self, op: BsTestUnit) {
+        let BsTestUnit {
+            fail,
+            context,
+            unit,
+        } = op;
+        if !unit.is_power_of_two() || unit > 128 {
+            return self.step();
+        }
+        let c = self.get(context, R10);
+        let to = self.to(fail);
+        self.bits_left(c);
+        self.a.test32_i(R11, unit as u32 - 1);
+        self.a.jcc(Cond::Ne, to);
+    }
+    /// R11: how many bits are left.
+    fn bits_left(&mut self, c: Reg) {
+        self.a.load(R11, boxed(c, MATCH_END));
+        self.a.alu_m(Q, Sub, R11, boxed(c, MATCH_POSITION));
     }
     /// So many bits are left, or to the label.
-    pub(super) fn enough(&mut self, c: Reg, bits: u64, sure: &mut u64, to: Label) {
+    fn enough(&mut self, c: Reg, bits: u64, sure: &mut u64, to: Label) {
         if *sure >= bits {
             *sure -= bits;
             return;

@@ -33,25 +33,25 @@ const MOST_OF_STRING: u64 = 16;
 #[derive(Clone)]
 enum Segment {
     /// Integers, each with its bits, which are whole bytes together: 64 bits at most.
-    Integers(Vec<(u64, Arg)>),
+    Integers(Vec<(u64, Src)>),
     /// An integer of whole bytes, the least significant one first; its bits.
-    Little(u64, Arg),
+    Little(u64, Src),
     /// A float of 64 bits, and whether its least significant byte comes first.
-    Float(Arg, bool),
+    Float(Src, bool),
     /// Address and bytes.
     String(u64, u64),
-    Utf8(Arg),
+    Utf8(Src),
     /// All of it.
-    Binary(Arg),
+    Binary(Src),
 }
 
 impl Segment {
     fn of(w: &[u64]) -> Option<Segment> {
-        let (value, size) = (source(w[3]), source(w[4]));
+        let (value, size) = (Src::of_word(w[3]), Src::of_word(w[4]));
         // Machine code of those processors that there is any for has the least significant byte first itself.
         let little = w[2] & (LITTLE | NATIVE) != 0;
         let bits = || match size {
-            Arg::C(n) if is_small_word(n) => (n >> SMALL_SHIFT)
+            Src::C(n) if is_small_word(n) => (n >> SMALL_SHIFT)
                 .checked_mul(w[1])
                 .filter(|b| (1..=64).contains(b)),
             _ => None,
@@ -60,7 +60,7 @@ impl Segment {
             seg::INTEGER => {
                 let bits = bits()?;
                 let fits = match value {
-                    Arg::C(v) => is_small_word(v),
+                    Src::C(v) => is_small_word(v),
                     _ => true,
                 };
                 match fits {
@@ -69,13 +69,13 @@ impl Segment {
                     _ => None,
                 }
             }
-            seg::FLOAT if bits() == Some(64) && !matches!(value, Arg::C(_)) => {
+            seg::FLOAT if bits() == Some(64) && !matches!(value, Src::C(_)) => {
                 Some(Segment::Float(value, little))
             }
             seg::STRING if w[4] <= MOST_OF_STRING => Some(Segment::String(w[3], w[4])),
-            seg::UTF8 if !matches!(value, Arg::C(_)) => Some(Segment::Utf8(value)),
+            seg::UTF8 if !matches!(value, Src::C(_)) => Some(Segment::Utf8(value)),
             // The size is the atom `all`.
-            seg::BINARY if size == Arg::C(am::ALL.raw()) && matches!(w[1], 1 | 8) => {
+            seg::BINARY if size == Src::C(am::ALL.raw()) && matches!(w[1], 1 | 8) => {
                 Some(Segment::Binary(value))
             }
             _ => None,
@@ -84,7 +84,7 @@ impl Segment {
     /// The segments of a list, integers together where they fit into a word. None: some have no template.
     fn all(list: &[u64]) -> Option<Vec<Segment>> {
         let mut out = Vec::new();
-        let mut integers: Vec<(u64, Arg)> = Vec::new();
+        let mut integers: Vec<(u64, Src)> = Vec::new();
         for w in list.chunks_exact(5) {
             match Segment::of(w)? {
                 Segment::Integers(i) => integers.extend(i),
@@ -98,7 +98,7 @@ impl Segment {
         Some(out)
     }
     /// Integers that follow one another: as many as fit at a time. None: they are no whole bytes.
-    fn together(integers: Vec<(u64, Arg)>, out: &mut Vec<Segment>) -> Option<()> {
+    fn together(integers: Vec<(u64, Src)>, out: &mut Vec<Segment>) -> Option<()> {
         let mut rest = &integers[..];
         while !rest.is_empty() {
             let mut bits = 0;
@@ -134,17 +134,17 @@ impl Segment {
 }
 
 impl<'a, 'e> Gen<'a, 'e> {
-    pub(super) fn create_bin(&mut self, i: &Instruction) {
-        let list = self.list(i);
+    pub(super) fn bs_create_bin(&mut self, op: BsCreateBin) {
+        let list = op.segments.words;
         let appends = matches!(list.first(), Some(&(seg::APPEND | seg::PRIVATE_APPEND)));
         let rest = if appends { list.get(5..) } else { Some(list) };
         let segments = rest.and_then(Segment::all);
         match segments {
             Some(s) if !self.env.stressed && !s.is_empty() => match appends {
-                true => self.append(i, list, &s),
-                false => self.heap_bin(i, &s),
+                true => self.append(op, list, &s),
+                false => self.heap_bin(op, &s),
             },
-            _ => self.step(i),
+            _ => self.step(),
         }
     }
     /// Writes the segments at R12, which ends behind them. The end of the room is at the top of the machine's stack if one of them is a
@@ -255,7 +255,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
     }
     /// R11: the integers behind one another, in the lower bits; what lies above them is not theirs. R10 and RCX are used.
-    fn joined(&mut self, integers: &[(u64, Arg)], fail: Label) {
+    fn joined(&mut self, integers: &[(u64, Src)], fail: Label) {
         for (k, &(bits, v)) in integers.iter().enumerate() {
             let d = if k == 0 { R11 } else { RCX };
             let constant = Self::small(v);
@@ -291,17 +291,17 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn has_binary(list: &[Segment]) -> bool {
         list.iter().any(|s| matches!(s, Segment::Binary(_)))
     }
-    fn heap_bin(&mut self, i: &Instruction, list: &[Segment]) {
-        let a = i.args();
+    fn heap_bin(&mut self, op: BsCreateBin, list: &[Segment]) {
+        let BsCreateBin { dst, heap, .. } = op;
         let most: i32 = list.iter().map(|s| s.most().0).sum();
         let limit = heap_bin_limit().min(HEAP_BIN_LIMIT) as i32;
         if most > limit {
-            return self.step(i);
+            return self.step();
         }
         let other = self.step_aside();
         let head = HEAP_BIN_HEAD_WORDS as i32;
         // What the op promises to those behind it must be there, too.
-        let words = a[2].n() as i32 + head + (limit + SLACK) / 8 + 1;
+        let words = heap as i32 + head + (limit + SLACK) / 8 + 1;
         self.a.lea(RCX, at(HP, words * 8));
         self.a.alu(Q, Cmp, RCX, E);
         self.a.jcc(Cond::A, other);
@@ -322,7 +322,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 header(Subtag::HeapBin, 1 + words as usize) as i32,
             );
             self.a.store_i(at(HP, 8), most);
-            return self.made(a[1], TAG_BOXED, head + words);
+            return self.made(dst, TAG_BOXED, head + words);
         }
         self.a.alu(Q, Sub, R12, HP);
         self.a.alu_i(Q, Sub, R12, head * 8);
@@ -336,19 +336,19 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.store(at(HP, 8), R12);
         self.a.lea(R10, at(HP, TAG_BOXED as i32));
         self.a.lea(HP, indexed(HP, RCX, 8, 8));
-        self.put(a[1], R10);
+        self.put(dst, R10);
     }
-    fn append(&mut self, i: &Instruction, all: &[u64], list: &[Segment]) {
-        let a = i.args();
-        let bin = source(all[3]);
+    fn append(&mut self, op: BsCreateBin, all: &[u64], list: &[Segment]) {
+        let BsCreateBin { dst, heap, .. } = op;
+        let bin = Src::of_word(all[3]);
         let private = all[0] == seg::PRIVATE_APPEND;
-        let whole = source(all[4]) == Arg::C(am::ALL.raw());
-        if matches!(bin, Arg::C(_)) || !matches!(all[1], 1 | 8) || !whole {
-            return self.step(i);
+        let whole = Src::of_word(all[4]) == Src::C(am::ALL.raw());
+        if matches!(bin, Src::C(_)) || !matches!(all[1], 1 | 8) || !whole {
+            return self.step();
         }
         let most: i32 = list.iter().map(|s| s.most().0).sum();
         let other = self.step_aside();
-        let words = a[2].n() as i32 + SUB_BIN_WORDS as i32;
+        let words = heap as i32 + SUB_BIN_WORDS as i32;
         self.a.lea(RCX, at(HP, words * 8));
         self.a.alu(Q, Cmp, RCX, E);
         self.a.jcc(Cond::A, other);
@@ -408,7 +408,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let r = self.get(bin, R10);
         if private {
             self.a.store(boxed(r, BIN_SIZE), R12);
-            return self.put(a[1], r);
+            return self.put(dst, r);
         }
         self.a.store_i(boxed(r, SUB_BIN_BITS), 0);
         self.a
@@ -417,6 +417,6 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.store_i(at(HP, 16), 0);
         self.a.store_i(at(HP, 24), WRITABLE);
         self.a.store(at(HP, 32), R11);
-        self.made(a[1], TAG_BOXED, SUB_BIN_WORDS as i32);
+        self.made(dst, TAG_BOXED, SUB_BIN_WORDS as i32);
     }
 }

@@ -1,4 +1,4 @@
-//! Frames and calls.
+//! Calls of functions, of funs and by name.
 
 use super::*;
 use purlin_isa::ops::BASE;
@@ -6,29 +6,49 @@ use purlin_term::fun::LEADS_ELSEWHERE;
 use purlin_term::layout::{FUN_ARITY_MASK, FUN_BY_NAME};
 
 impl<'a, 'e> Gen<'a, 'e> {
-    pub(super) fn allocate(&mut self, frame: u64, heap: u64, live: u64, op: Op) {
-        let n = frame + 1;
-        self.room(n + heap, live);
-        self.a.alu_i(Q, Sub, E, n as i32 * 8);
-        self.a.store_i(at(E, 0), 0);
-        if matches!(op, Op::AllocateZero | Op::AllocateHeapZero) {
-            for k in 0..frame as u16 {
-                self.a.store_i(y(k), NIL_WORD as i32);
-            }
-        }
+    pub(super) fn call(&mut self, Call { to, .. }: Call) {
+        self.push_return();
+        self.call_local(to, false);
+        self.returned();
+    }
+    pub(super) fn call_last(&mut self, CallLast { to, frame, .. }: CallLast) {
+        self.drop_frame(frame);
+        self.call_local(to, true);
+    }
+    pub(super) fn call_only(&mut self, CallOnly { to, .. }: CallOnly) {
+        self.call_local(to, true);
+    }
+    pub(super) fn call_ext(&mut self, CallExt { export, .. }: CallExt) {
+        self.push_return();
+        self.export_target(export);
+        self.a.call_r(R11);
+        self.returned();
+    }
+    pub(super) fn call_ext_last(&mut self, CallExtLast { export, frame, .. }: CallExtLast) {
+        self.drop_frame(frame);
+        self.export_target(export);
+        self.a.jmp_r(R11);
+    }
+    pub(super) fn call_ext_only(&mut self, CallExtOnly { export, .. }: CallExtOnly) {
+        self.export_target(export);
+        self.a.jmp_r(R11);
+    }
+    pub(super) fn call_fun(&mut self, CallFun { arity }: CallFun) {
+        self.call_of_fun(arity, Src::X(arity as u16), None);
+    }
+    pub(super) fn call_fun2(&mut self, CallFun2 { arity, fun }: CallFun2) {
+        self.call_of_fun(arity, fun, None);
+    }
+    pub(super) fn call_fun_last(&mut self, CallFunLast { arity, frame }: CallFunLast) {
+        self.call_of_fun(arity, Src::X(arity as u16), Some(frame));
+    }
+    pub(super) fn call_fun2_last(&mut self, CallFun2Last { arity, fun, frame }: CallFun2Last) {
+        self.call_of_fun(arity, fun, Some(frame));
     }
     /// A call of a fun of `n` arguments; `frame`: as the last thing, from a function with that frame.
-    pub(super) fn call_fun(&mut self, n: u64, fun: Arg, frame: Option<u64>) {
+    fn call_of_fun(&mut self, n: u64, fun: Src, frame: Option<Frame>) {
         if n as usize >= FUN_STUBS {
-            let pc = self.pc(self.whole.at);
-            self.leave_to(pc);
-            if frame.is_none()
-                && let Some(l) = self.label_at(self.whole.next)
-            {
-                let next = self.pc(self.whole.next);
-                self.returns.push((next, l));
-            }
-            return;
+            return self.leaves();
         }
         let exit = self.exit();
         let r = self.get(fun, R10);
@@ -77,8 +97,14 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.native_of_fun(n, frame, next, exit);
         });
     }
+    pub(super) fn apply(&mut self, Apply { arity }: Apply) {
+        self.call_by_name(arity, None);
+    }
+    pub(super) fn apply_last(&mut self, ApplyLast { frame, arity }: ApplyLast) {
+        self.call_by_name(arity, Some(frame));
+    }
     /// A call of the function whose module and name stand behind its `n` arguments.
-    pub(super) fn apply(&mut self, n: u64, frame: Option<u64>) {
+    fn call_by_name(&mut self, n: u64, frame: Option<Frame>) {
         let exit = self.exit();
         self.a.mov_i(R10, n);
         let f = self.env.helpers.callee;
@@ -118,7 +144,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn native_of_fun(
         &mut self,
         n: u64,
-        frame: Option<u64>,
+        frame: Option<Frame>,
         next: Option<(u64, Label, bool)>,
         exit: Label,
     ) {

@@ -1,7 +1,7 @@
 //! Floats. A float register stands in memory and, within a piece of code that nothing leads into, in a vector register as well.
 
 use super::*;
-use purlin_term::layout::FLOAT_BITS;
+use purlin_term::layout::{FLOAT_BITS, FLOAT_WORDS};
 
 /// Float registers that have a vector register.
 const IN_VECTORS: u64 = 8;
@@ -9,16 +9,15 @@ const IN_VECTORS: u64 = 8;
 const FIRST: u8 = 4;
 
 impl<'a, 'e> Gen<'a, 'e> {
-    pub(super) fn fr(&self, a: Arg) -> Mem {
-        at(CX, self.env.fields.fr + a.n() as i32)
+    fn fr(&self, Float(n): Float) -> Mem {
+        at(CX, self.env.fields.fr + n as i32 * 8)
     }
     /// The vector register of a float register.
-    fn vector(a: Arg) -> Option<Xmm> {
-        let n = a.n() / 8;
+    fn vector(Float(n): Float) -> Option<Xmm> {
         (n < IN_VECTORS).then_some(Xmm(FIRST + n as u8))
     }
     /// The vector register that holds a float register now, into which it is loaded if it has one.
-    fn float_in(&mut self, a: Arg) -> Xmm {
+    fn float_in(&mut self, a: Float) -> Xmm {
         let m = self.fr(a);
         let Some(v) = Self::vector(a) else {
             self.a.movsd_load(Xmm(1), m);
@@ -31,7 +30,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         v
     }
     /// The value of the vector register is that of the float register now.
-    fn float_out(&mut self, a: Arg, from: Xmm) {
+    fn float_out(&mut self, a: Float, from: Xmm) {
         let m = self.fr(a);
         self.a.movsd_store(m, from);
         if let Some(v) = Self::vector(a) {
@@ -47,10 +46,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.later(move |g| {
             g.a.bind(l);
             g.whole = i;
-            g.step(&i);
+            g.step_of(&i);
             for n in 0..IN_VECTORS {
                 if floats & 1 << n != 0 {
-                    let m = g.fr(Arg::N(n * 8));
+                    let m = g.fr(Float(n));
                     g.a.movsd_load(Xmm(FIRST + n as u8), m);
                 }
             }
@@ -58,22 +57,27 @@ impl<'a, 'e> Gen<'a, 'e> {
         });
         l
     }
-    pub(super) fn fload(&mut self, i: &Instruction) {
-        let a = i.args();
+    pub(super) fn fload(&mut self, FLoad { src, dst }: FLoad) {
+        self.float_of(src, dst);
+    }
+    pub(super) fn fconv(&mut self, FConv { src, dst }: FConv) {
+        self.float_of(src, dst);
+    }
+    fn float_of(&mut self, src: Src, dst: Float) {
         let (integer, done) = (self.a.label(), self.a.label());
-        let v = Self::vector(a[1]).unwrap_or(Xmm(0));
+        let v = Self::vector(dst).unwrap_or(Xmm(0));
         if v != Xmm(0) {
             self.floats |= 1 << (v.0 - FIRST);
         }
         let other = self.float_aside(done);
-        let r = self.get(a[0], R10);
+        let r = self.get(src, R10);
         self.if_not_boxed(r, integer);
         self.cmp_subtag(r, Subtag::Float);
         self.a.jcc(Cond::Ne, other);
         self.a.movsd_load(v, boxed(r, FLOAT_BITS));
-        self.float_out(a[1], v);
+        self.float_out(dst, v);
         self.a.bind(done);
-        let dst = self.fr(a[1]);
+        let dst = self.fr(dst);
         self.later(move |g| {
             g.a.bind(integer);
             g.if_not_small(r, other);
@@ -84,24 +88,33 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jmp(done);
         });
     }
-    pub(super) fn fstore(&mut self, i: &Instruction) {
-        let a = i.args();
-        let v = self.float_in(a[0]);
+    pub(super) fn fstore(&mut self, FStore { src, dst }: FStore) {
+        let v = self.float_in(src);
         self.store_word_by(at(HP, 0), header(Subtag::Float, 1), R10);
-        self.a.movsd_store(at(HP, 8), v);
-        self.made(a[1], TAG_BOXED, 2);
+        self.a.movsd_store(at(HP, FLOAT_BITS as i32 * 8), v);
+        self.made(dst, TAG_BOXED, FLOAT_WORDS as i32);
     }
-    pub(super) fn fmove(&mut self, i: &Instruction) {
-        let a = i.args();
-        let v = self.float_in(a[0]);
-        self.float_out(a[1], v);
+    pub(super) fn fmove(&mut self, FMove { src, dst }: FMove) {
+        let v = self.float_in(src);
+        self.float_out(dst, v);
     }
-    pub(super) fn float(&mut self, i: &Instruction, op: Sse) {
-        let a = i.args();
+    pub(super) fn fadd(&mut self, FAdd { a, b, dst }: FAdd) {
+        self.float_operation(Sse::Add, a, b, dst);
+    }
+    pub(super) fn fsub(&mut self, FSub { a, b, dst }: FSub) {
+        self.float_operation(Sse::Sub, a, b, dst);
+    }
+    pub(super) fn fmul(&mut self, FMul { a, b, dst }: FMul) {
+        self.float_operation(Sse::Mul, a, b, dst);
+    }
+    pub(super) fn fdiv(&mut self, FDiv { a, b, dst }: FDiv) {
+        self.float_operation(Sse::Div, a, b, dst);
+    }
+    fn float_operation(&mut self, op: Sse, a: Float, b: Float, dst: Float) {
         let exit = self.exit();
-        let p = self.float_in(a[0]);
+        let p = self.float_in(a);
         self.a.movapd(Xmm(0), p);
-        let q = self.float_in(a[1]);
+        let q = self.float_in(b);
         self.a.sse_op(op, Xmm(0), q);
         // All bits of the exponent: infinite, or no number.
         self.a.movq_from(RCX, Xmm(0));
@@ -109,6 +122,6 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.invert(RCX);
         self.a.test32_i(RCX, 0x7FF);
         self.a.jcc(Cond::E, exit);
-        self.float_out(a[2], Xmm(0));
+        self.float_out(dst, Xmm(0));
     }
 }

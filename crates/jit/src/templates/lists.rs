@@ -2,28 +2,66 @@
 
 use super::*;
 
+/// From a list's term to its head and to its tail, in bytes.
+const HEAD: i32 = -(TAG_LIST as i32);
+const TAIL: i32 = CONS_TAIL as i32 * 8 - TAG_LIST as i32;
+
 impl<'a, 'e> Gen<'a, 'e> {
-    pub(super) fn get_list(&mut self, src: Arg, hd: Arg, tl: Arg) {
+    pub(super) fn get_list(&mut self, GetList { src, hd, tl }: GetList) {
         let p = self.get(src, R10);
-        let (h, t) = (-(TAG_LIST as i32), CONS_TAIL as i32 * 8 - TAG_LIST as i32);
         let dh = self.dst(hd, R11);
         if dh == p {
             // The head goes where the cell stands: last.
             let dt = self.dst(tl, RCX);
             if dt == p {
                 // Both: the tail is written after the head.
-                self.a.load(dt, at(p, t));
+                self.a.load(dt, at(p, TAIL));
                 return;
             }
-            self.a.load(dt, at(p, t));
+            self.a.load(dt, at(p, TAIL));
             self.put(tl, dt);
-            self.a.load(dh, at(p, h));
+            self.a.load(dh, at(p, HEAD));
             return;
         }
-        self.a.load(dh, at(p, h));
+        self.a.load(dh, at(p, HEAD));
         let dt = self.dst(tl, RCX);
-        self.a.load(dt, at(p, t));
+        self.a.load(dt, at(p, TAIL));
         self.put(hd, dh);
         self.put(tl, dt);
+    }
+    pub(super) fn get_hd(&mut self, GetHd { src, dst }: GetHd) {
+        let p = self.get(src, R10);
+        let d = self.dst(dst, RCX);
+        self.a.load(d, at(p, HEAD));
+        self.put(dst, d);
+    }
+    pub(super) fn get_tl(&mut self, GetTl { src, dst }: GetTl) {
+        let p = self.get(src, R10);
+        let d = self.dst(dst, RCX);
+        self.a.load(d, at(p, TAIL));
+        self.put(dst, d);
+    }
+    pub(super) fn put_list(&mut self, PutList { hd, tl, dst }: PutList) {
+        self.store_arg(at(HP, 0), hd);
+        self.store_arg(at(HP, CONS_TAIL as i32 * 8), tl);
+        self.made(dst, TAG_LIST, 2);
+    }
+    /// `hd(list)` and `tl(list)`, of which one of both is given.
+    pub(super) fn fast_hd(&mut self, FastHd { src, dst }: FastHd) {
+        self.fast_word_of_cell(src, dst, HEAD);
+    }
+    pub(super) fn fast_tl(&mut self, FastTl { src, dst }: FastTl) {
+        self.fast_word_of_cell(src, dst, TAIL);
+    }
+    fn fast_word_of_cell(&mut self, src: Src, dst: Dst, offset: i32) {
+        let Some((over, next)) = self.shortcut() else {
+            return self.step();
+        };
+        let r = self.get(src, R10);
+        self.if_not_cons(r, next);
+        let d = self.dst(dst, RCX);
+        self.a.load(d, at(r, offset));
+        self.put(dst, d);
+        self.a.jmp(over);
     }
 }

@@ -4,6 +4,9 @@ use super::*;
 use purlin_isa::context::KEY_HINTS;
 use purlin_term::layout::MAP_SIZE;
 
+/// Bytes from a map's term to the word before its first value.
+const VALUES_BEFORE: i32 = (FLATMAP_HEAD_WORDS as i32 - 1) * 8 - TAG_BOXED as i32;
+
 impl<'a, 'e> Gen<'a, 'e> {
     /// Jumps where a term is no small map. RCX: how many keys it has, R11 the tuple of them.
     pub(super) fn flat_map(&mut self, m: Reg, to: Label) {
@@ -63,15 +66,15 @@ impl<'a, 'e> Gen<'a, 'e> {
         at(CX, self.env.fields.key_hints + n as i32)
     }
     /// RCX: the value of the key in the map R12, which stays. Jumps where there is none, and where R12 is no map. R10 and R11 are used.
-    pub(super) fn look_up(&mut self, key: Arg, missing: Label) {
+    pub(super) fn look_up(&mut self, key: Src, missing: Label) {
         let (general, tree, done) = (self.a.label(), self.a.label(), self.a.label());
         let mut looked = true;
         match key {
-            Arg::C(w) if is_immediate(w) => {
+            Src::C(w) if is_immediate(w) => {
                 self.flat_map(R12, tree);
                 self.find_key(w, missing);
             }
-            Arg::C(_) => looked = false,
+            Src::C(_) => looked = false,
             _ => {
                 let r = self.get(key, R10);
                 self.a.mov(R10, r);
@@ -93,7 +96,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let (f, none) = (self.env.helpers.map_get, self.env.no_value);
         let ask = move |g: &mut Self| {
             match key {
-                Arg::C(w) => g.a.mov_i(RCX, w),
+                Src::C(w) => g.a.mov_i(RCX, w),
                 _ => {
                     let r = g.get(key, RCX);
                     g.a.mov(RCX, r);
@@ -112,14 +115,14 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load(RCX, indexed(R12, RCX, 8, VALUES_BEFORE));
         self.a.bind(done);
         self.later(move |g| {
-            if !matches!(key, Arg::C(_)) {
+            if !matches!(key, Src::C(_)) {
                 g.a.bind(general);
                 ask(g);
                 g.a.jmp(done);
             }
             g.a.bind(tree);
             match key {
-                Arg::C(w) => g.a.mov_i(R10, w),
+                Src::C(w) => g.a.mov_i(R10, w),
                 _ => {
                     let r = g.get(key, R10);
                     g.a.mov(R10, r);
@@ -132,64 +135,85 @@ impl<'a, 'e> Gen<'a, 'e> {
             g.a.jmp(done);
         });
     }
-    pub(super) fn get_map_elements(&mut self, i: &Instruction) {
-        let a = i.args();
-        let list = self.list(i);
-        if list.len() > 2 * MAP_KEYS_MOST {
-            return self.step(i);
+    pub(super) fn get_map_elements(&mut self, op: GetMapElements) {
+        let GetMapElements {
+            fail, map, pairs, ..
+        } = op;
+        if pairs.all().len() > MAP_KEYS_MOST {
+            return self.step();
         }
-        let to = self.to(a[0]);
-        let m = self.get(a[1], R12);
+        let to = self.to(fail);
+        let m = self.get(map, R12);
         self.a.mov(R12, m);
-        for pair in list.chunks(2) {
-            self.look_up(source(pair[0]), to);
-            self.put(source(pair[1]), RCX);
+        for (key, dst) in pairs.all() {
+            self.look_up(key, to);
+            self.put(dst, RCX);
         }
     }
-    pub(super) fn has_map_fields(&mut self, i: &Instruction) {
-        let a = i.args();
-        let keys = self.sources(i);
-        if keys.len() > MAP_KEYS_MOST {
-            return self.step(i);
+    pub(super) fn has_map_fields(&mut self, op: HasMapFields) {
+        let HasMapFields {
+            fail, map, keys, ..
+        } = op;
+        if keys.all().len() > MAP_KEYS_MOST {
+            return self.step();
         }
-        let to = self.to(a[0]);
-        let m = self.get(a[1], R12);
+        let to = self.to(fail);
+        let m = self.get(map, R12);
         self.a.mov(R12, m);
-        for k in keys {
+        for k in keys.all() {
             self.look_up(k, to);
         }
     }
     /// Whether a source is a register that a collection with so many live ones does not keep.
-    fn is_dead(a: Arg, live: u64) -> bool {
-        matches!(a, Arg::X(n) if u64::from(n) >= live)
+    fn is_dead(a: Src, live: Live) -> bool {
+        matches!(a, Src::X(n) if u64::from(n) >= live.0)
     }
-    pub(super) fn new_map(&mut self, i: &Instruction) {
-        let a = i.args();
-        let (live, values) = (a[2].n(), self.sources(i));
-        let n = values.len();
-        if n > FLATMAP_LIMIT || values.iter().any(|&v| Self::is_dead(v, live)) {
-            return self.step(i);
+    pub(super) fn new_map(&mut self, op: NewMap) {
+        let NewMap {
+            keys,
+            dst,
+            live,
+            values,
+            ..
+        } = op;
+        let n = values.all().len();
+        if n > FLATMAP_LIMIT || values.all().any(|v| Self::is_dead(v, live)) {
+            return self.step();
         }
         let words = FLATMAP_HEAD_WORDS + n;
         self.room(words as u64, live);
         self.a.store_i(at(HP, 0), FLATMAP_HEADER as i32);
-        self.a.store_i(at(HP, 8), n as i32);
-        self.store_arg(at(HP, 16), a[0]);
-        for (k, &v) in values.iter().enumerate() {
+        self.a.store_i(at(HP, MAP_SIZE as i32 * 8), n as i32);
+        self.store_arg(at(HP, FLATMAP_KEYS as i32 * 8), keys);
+        for (k, v) in values.all().enumerate() {
             self.store_arg(at(HP, (FLATMAP_HEAD_WORDS + k) as i32 * 8), v);
         }
-        self.made(a[1], TAG_BOXED, words as i32);
+        self.made(dst, TAG_BOXED, words as i32);
+    }
+    pub(super) fn put_map_assoc(&mut self, op: PutMapAssoc) {
+        let PutMapAssoc {
+            map, dst, pairs, ..
+        } = op;
+        self.put_map(map, dst, pairs);
+    }
+    pub(super) fn put_map_exact(&mut self, op: PutMapExact) {
+        let PutMapExact {
+            map, dst, pairs, ..
+        } = op;
+        self.put_map(map, dst, pairs);
     }
     /// A small map with other values of keys that it has, which are immediates in the code; all else is a step.
-    pub(super) fn put_map(&mut self, i: &Instruction) {
-        let a = i.args();
-        let list = self.list(i);
-        let plain = list.chunks(2).all(|p| is_immediate(p[0]));
-        if !plain || list.len() > 2 * MAP_KEYS_MOST || self.env.stressed {
-            return self.step(i);
-        }
+    fn put_map(&mut self, map: Src, dst: Dst, pairs: list::Sources) {
+        let immediate = |(key, value)| match key {
+            Src::C(w) if is_immediate(w) => Some((w, value)),
+            _ => None,
+        };
+        let all: Option<Vec<(u64, Src)>> = pairs.pairs().map(immediate).collect();
+        let Some(all) = all.filter(|all| all.len() <= MAP_KEYS_MOST && !self.env.stressed) else {
+            return self.step();
+        };
         let other = self.step_aside();
-        let m = self.get(a[1], R12);
+        let m = self.get(map, R12);
         self.a.mov(R12, m);
         self.flat_map(R12, other);
         const HEAD: i32 = FLATMAP_HEAD_WORDS as i32 * 8;
@@ -198,15 +222,15 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::A, other);
         let done = self.a.label();
         let copy = self.a.label();
-        let mut pairs = list.chunks_exact(2).map(|p| (p[0], source(p[1])));
-        let Some(first) = pairs.next() else {
-            return self.step(i);
+        let Some((&first, others)) = all.split_first() else {
+            return self.step();
         };
+        let others = others.to_vec();
         // The map itself, if nothing changes. Whether anything does is asked of the first value alone as a rule: if that stays, of the
         // others, elsewhere.
         self.find_key(first.0, other);
         let same = self.a.label();
-        let changes = |g: &mut Self, v: Arg| {
+        let changes = |g: &mut Self, v: Src| {
             let r = g.get(v, R10);
             g.a.alu_m(Q, Cmp, r, indexed(R12, RCX, 8, VALUES_BEFORE));
         };
@@ -225,14 +249,13 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.pop(RCX);
         let r = self.get(first.1, R10);
         self.a.store(indexed(HP, RCX, 8, HEAD - 8), r);
-        let others: Vec<(u64, Arg)> = pairs.collect();
         for &(key, v) in &others {
             self.a.load(R11, boxed(R12, FLATMAP_KEYS));
             self.find_key(key, other);
             let r = self.get(v, R10);
             self.a.store(indexed(HP, RCX, 8, HEAD - 8), r);
         }
-        let (dst, whole) = (a[2], self.whole);
+        let whole = self.whole;
         self.later(move |g| {
             g.whole = whole;
             g.a.bind(same);
@@ -253,10 +276,10 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
         });
         self.a.load(RCX, boxed(R12, MAP_SIZE));
-        let d = self.dst(a[2], R11);
+        let d = self.dst(dst, R11);
         self.a.lea(d, at(HP, TAG_BOXED as i32));
         self.a.lea(HP, indexed(HP, RCX, 8, HEAD));
-        self.put(a[2], d);
+        self.put(dst, d);
         self.a.bind(done);
     }
 }

@@ -3,43 +3,63 @@
 use super::*;
 
 impl<'a, 'e> Gen<'a, 'e> {
-    /// `bif1` and `bif2`: a template if the native has one, else a step.
-    pub(super) fn bif(&mut self, i: &Instruction) {
-        let a = i.args();
-        let export = a[if i.op == Op::Bif1 { 4 } else { 5 }].n();
-        match ((self.env.native)(export), i.op) {
-            (Some(Native::Abs), Op::Bif1) => self.abs(a[2], a[3]),
+    pub(super) fn bif1(&mut self, op: Bif1) {
+        let Bif1 { a, dst, export, .. } = op;
+        match (self.env.native)(export) {
+            Some(Native::Abs) => self.abs(a, dst),
+            Some(Native::Not) => self.not(a, dst),
+            _ => self.step(),
+        }
+    }
+    pub(super) fn bif2(&mut self, op: Bif2) {
+        let Bif2 {
+            a, b, dst, export, ..
+        } = op;
+        match (self.env.native)(export) {
             // Of a tuple in a register a shortcut stands before it.
-            (Some(Native::Element), Op::Bif2) if matches!(a[3], Arg::C(w) if !is_immediate(w)) => {
-                self.element_of_constant(a[2], a[3], a[4]);
+            Some(Native::Element) if matches!(b, Src::C(w) if !is_immediate(w)) => {
+                self.element_of_constant(a, b, dst);
             }
-            (Some(Native::Divide), Op::Bif2) if !self.env.stressed => {
-                self.quotient(a[2], a[3], a[4]);
-            }
-            (Some(Native::Not), Op::Bif1) => self.not(a[2], a[3]),
-            (Some(n @ (Native::And | Native::Or | Native::Xor)), Op::Bif2) => {
-                self.logic(n, a[2], a[3], a[4]);
-            }
-            (Some(n @ (Native::Min | Native::Max)), Op::Bif2) => {
-                self.least(n == Native::Min, a[2], a[3], a[4]);
-            }
-            _ => self.step(i),
+            Some(Native::Divide) if !self.env.stressed => self.quotient(a, b, dst),
+            Some(n @ (Native::And | Native::Or | Native::Xor)) => self.logic(n, a, b, dst),
+            Some(n @ (Native::Min | Native::Max)) => self.least(n == Native::Min, a, b, dst),
+            _ => self.step(),
         }
     }
     /// The call of a native: a search of a short list is made by a stub, anything else is a step.
-    pub(super) fn call_bif(&mut self, i: &Instruction) {
-        match self.searches(i) {
+    pub(super) fn call_bif(&mut self, CallBif { export, .. }: CallBif) {
+        if (self.env.changes_code)(export) {
+            return self.leaves();
+        }
+        match self.searches(export) {
             Some(n) => {
                 let other = self.step_aside();
                 self.search_list(n, other);
             }
-            None => self.step(i),
+            None => self.step(),
         }
     }
-    /// The same, of a call that is the last thing in a function with that frame, or with none.
-    pub(super) fn call_bif_returning(&mut self, i: &Instruction, frame: Option<u64>) {
-        let Some(n) = self.searches(i) else {
-            return self.native_returning(i, frame);
+    pub(super) fn call_bif_last(&mut self, op: CallBifLast) {
+        let CallBifLast {
+            export,
+            frame,
+            arity,
+            ..
+        } = op;
+        self.call_bif_returning(export, Some(frame), arity);
+    }
+    pub(super) fn call_bif_only(&mut self, op: CallBifOnly) {
+        let CallBifOnly { export, arity, .. } = op;
+        self.call_bif_returning(export, None, arity);
+    }
+    /// The call of a native that is the last thing in a function with that frame, or with none.
+    fn call_bif_returning(&mut self, export: u64, frame: Option<Frame>, arity: u64) {
+        if (self.env.changes_code)(export) {
+            return self.leaves();
+        }
+        let i = self.part;
+        let Some(n) = self.searches(export) else {
+            return self.native_returning(&i, frame, arity);
         };
         let other = self.a.label();
         self.search_list(n, other);
@@ -47,15 +67,20 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.drop_frame(frame);
         }
         self.ret();
-        let i = *i;
         self.later(move |g| {
             g.whole = i;
             g.a.bind(other);
-            g.native_returning(&i, frame);
+            g.native_returning(&i, frame, arity);
         });
     }
-    fn searches(&self, i: &Instruction) -> Option<Native> {
-        let n = (self.env.native)(i.args()[0].n());
+    /// A step of the call of a native that ends with a return.
+    fn native_returning(&mut self, i: &Instruction, frame: Option<Frame>, arity: u64) {
+        // Where exceptions lead there as well all registers are loaded.
+        let direct = !self.handlers.contains(&i.next);
+        self.returning_step(i, frame, arity, direct);
+    }
+    fn searches(&self, export: u64) -> Option<Native> {
+        let n = (self.env.native)(export);
         n.filter(|n| {
             !self.env.stressed && matches!(n, Native::KeyFind | Native::KeyMember | Native::Member)
         })
@@ -72,7 +97,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             Native::Member => 1,
             _ => {
                 // Small integers from 1 on; eight times the number.
-                let place = self.get(Arg::X(1), R11);
+                let place = self.get(Src::X(1), R11);
                 self.a.mov(R11, place);
                 self.if_not_small(R11, other);
                 self.a.shift_i(Q, Sar, R11, SMALL_SHIFT as u8);
@@ -82,9 +107,9 @@ impl<'a, 'e> Gen<'a, 'e> {
                 2
             }
         };
-        let list = self.get(Arg::X(list), R12);
+        let list = self.get(Src::X(list), R12);
         self.a.mov(R12, list);
-        let what = self.get(Arg::X(0), R10);
+        let what = self.get(Src::X(0), R10);
         self.a.mov(R10, what);
         let stub = match n {
             Native::Member => self.env.stubs.member,
@@ -101,29 +126,30 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.cmp_word(RCX, f);
             self.a.cmov(Cond::Ne, RCX, R11);
         }
-        self.put(Arg::X(0), RCX);
+        self.put(Dst::X(0), RCX);
     }
     /// Where a library may have put a function in the place of this one. All functions of a module that names none may be meant, and
     /// most of the slots stay empty: the function's own code follows there.
-    pub(super) fn nif(&mut self, i: &Instruction) {
+    pub(super) fn nif(&mut self, Nif { slot }: Nif) {
+        let i = self.part;
         let Some(next) = self.label_at(i.next) else {
-            return self.step(i);
+            return self.step();
         };
-        self.a.mov_i(R10, i.args()[0].n());
+        self.a.mov_i(R10, slot);
         self.a.alu_mi(Q, Cmp, at(R10, 0), 0);
         self.a.jcc(Cond::E, next);
         let arity = u64::from(self.f.arity);
-        self.returning_step(i, None, arity, false);
+        self.returning_step(&i, None, arity, false);
     }
     /// An element of a tuple in the code, as tables are.
-    fn element_of_constant(&mut self, index: Arg, tuple: Arg, dst: Arg) {
+    fn element_of_constant(&mut self, index: Src, tuple: Src, dst: Dst) {
         let other = self.step_aside();
         let t = self.get(tuple, R10);
         self.if_not_tuple(t, other);
         self.element_at(index, t, dst, other);
     }
     /// An element of what is a tuple.
-    pub(super) fn element_at(&mut self, index: Arg, t: Reg, dst: Arg, other: Label) {
+    pub(super) fn element_at(&mut self, index: Src, t: Reg, dst: Dst, other: Label) {
         let k = self.get(index, R12);
         self.if_no_small(index, k, other);
         self.a.load(R11, boxed(t, 0));
@@ -137,7 +163,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load(RCX, indexed(t, RCX, 8, 8 - TAG_BOXED as i32));
         self.put(dst, RCX);
     }
-    fn abs(&mut self, src: Arg, dst: Arg) {
+    fn abs(&mut self, src: Src, dst: Dst) {
         let other = self.step_aside();
         let done = self.a.label();
         let r = self.get(src, R10);
@@ -154,7 +180,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.put(dst, RCX);
     }
     /// `/`
-    fn quotient(&mut self, a: Arg, b: Arg, dst: Arg) {
+    fn quotient(&mut self, a: Src, b: Src, dst: Dst) {
         let other = self.step_aside();
         let (pa, pb) = (self.get_or_constant(a, R10), self.get_or_constant(b, R12));
         self.operands(pa, pb);
@@ -164,7 +190,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::E, other);
         self.put(dst, RCX);
     }
-    fn not(&mut self, src: Arg, dst: Arg) {
+    fn not(&mut self, src: Src, dst: Dst) {
         let other = self.step_aside();
         let done = self.a.label();
         let r = self.get(src, R10);
@@ -187,7 +213,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::Ne, to);
         self.a.bind(is);
     }
-    fn logic(&mut self, n: Native, a: Arg, b: Arg, dst: Arg) {
+    fn logic(&mut self, n: Native, a: Src, b: Src, dst: Dst) {
         let other = self.step_aside();
         let (p, q) = (self.get(a, R10), self.get(b, R12));
         self.if_not_boolean(p, other);
@@ -210,7 +236,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.put(dst, RCX);
     }
     /// `min` and `max` of small integers.
-    fn least(&mut self, min: bool, a: Arg, b: Arg, dst: Arg) {
+    fn least(&mut self, min: bool, a: Src, b: Src, dst: Dst) {
         let other = self.step_aside();
         if Self::is_odd(a, b) {
             return self.a.jmp(other);
@@ -221,37 +247,5 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.alu(Q, Cmp, q, p);
         self.a.cmov(if min { Cond::L } else { Cond::G }, RCX, q);
         self.put(dst, RCX);
-    }
-    pub(super) fn is_function2(&mut self, i: &Instruction) {
-        let a = i.args();
-        let Some(n @ 0..=255) = Self::small(a[2]) else {
-            return self.step(i);
-        };
-        let to = self.to(a[0]);
-        let r = self.get(a[1], R10);
-        self.if_not_kind(r, Subtag::Fun, to);
-        // The arity is the low byte.
-        self.a.load8(RCX, boxed(r, FUN_BITS));
-        self.a.alu_i(D, Cmp, RCX, n as i32);
-        self.a.jcc(Cond::Ne, to);
-    }
-    pub(super) fn make_fun(&mut self, i: &Instruction) {
-        let a = i.args();
-        let free = self.sources(i);
-        let n = free.len();
-        // As the instruction, it does without room that was not made before.
-        let other = self.step_aside();
-        self.a.lea(RCX, at(HP, (FUN_WORDS + n) as i32 * 8));
-        self.a.alu(Q, Cmp, RCX, E);
-        self.a.jcc(Cond::A, other);
-        self.a.store_i(at(HP, 24), n as i32);
-        self.a.mov(R10, HP);
-        self.a.mov_i(RCX, a[0].n());
-        let f = self.env.helpers.make_fun;
-        self.pure_helper(f);
-        for (k, &v) in free.iter().enumerate() {
-            self.store_arg(at(HP, (FUN_WORDS + k) as i32 * 8), v);
-        }
-        self.made(a[1], TAG_BOXED, (FUN_WORDS + n) as i32);
     }
 }

@@ -1,82 +1,108 @@
 //! Shortcuts: what stands before the call of a native and steps over it where it knows the value.
 
 use super::*;
+use purlin_isa::ops::comparison::{
+    EQUAL, GREATER, LESS, NOT_EQUAL, NOT_GREATER, NOT_LESS, NOT_SAME, SAME,
+};
 use purlin_term::layout::{BIN_SIZE, MAP_SIZE, SUB_BIN_BITS};
 
 impl<'a, 'e> Gen<'a, 'e> {
-    pub(super) fn fast_element(&mut self, i: &Instruction) {
-        let a = i.args();
-        let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
-            return self.step(i);
+    /// The labels behind the call of the native that the shortcut stands before, and of that call.
+    pub(super) fn shortcut(&self) -> Option<(Label, Label)> {
+        let over = over(&self.f, &self.part).and_then(|over| self.label_at(over))?;
+        Some((over, self.label_at(self.part.next)?))
+    }
+    pub(super) fn fast_element(&mut self, op: FastElement) {
+        let FastElement { tuple, offset, dst } = op;
+        let Some((over, next)) = self.shortcut() else {
+            return self.step();
         };
-        let r = self.get(a[0], R10);
+        let r = self.get(tuple, R10);
         self.if_not_tuple(r, next);
-        // The arity stands above six bits of the header; an element's offset in bytes is eight times its number.
-        self.cmp_mem_word(boxed(r, 0), a[1].n() << 3);
+        // An element's offset in bytes is eight times its number.
+        self.cmp_mem_word(boxed(r, 0), offset << (ARITY_SHIFT - 3));
         self.a.jcc(Cond::B, next);
-        self.element(a[0], a[1].n(), a[2]);
+        self.element(tuple, offset, dst);
         self.a.jmp(over);
     }
-    pub(super) fn fast_element_of(&mut self, i: &Instruction) {
-        let a = i.args();
-        let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
-            return self.step(i);
+    pub(super) fn fast_element_of(&mut self, op: FastElementOf) {
+        let FastElementOf { tuple, index, dst } = op;
+        let Some((over, next)) = self.shortcut() else {
+            return self.step();
         };
-        let t = self.get(a[0], R10);
+        let t = self.get(tuple, R10);
         self.if_not_tuple(t, next);
-        self.element_at(a[1], t, a[2], next);
+        self.element_at(index, t, dst, next);
         self.a.jmp(over);
     }
-    pub(super) fn fast_compare(&mut self, i: &Instruction) {
-        let a = i.args();
-        let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
-            return self.step(i);
+    pub(super) fn fast_tuple_size(&mut self, FastTupleSize { src, dst }: FastTupleSize) {
+        let Some((over, next)) = self.shortcut() else {
+            return self.step();
         };
-        // "=:=", "=/=", "==", "/=", "<", ">=", ">", "=<"
-        let n = a[3].n() & 7;
-        let (pa, pb) = (
-            self.get_or_constant(a[0], R10),
-            self.get_or_constant(a[1], R12),
-        );
+        let r = self.get(src, R10);
+        self.if_not_tuple(r, next);
+        // The arity stands above six bits of the header, which are 0.
+        self.a.load(RCX, boxed(r, 0));
+        self.a
+            .shift_i(Q, Shr, RCX, (ARITY_SHIFT - SMALL_SHIFT) as u8);
+        self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
+        self.put(dst, RCX);
+        self.a.jmp(over);
+    }
+    pub(super) fn fast_compare(&mut self, op: FastCompare) {
+        let FastCompare {
+            a,
+            b,
+            dst,
+            comparison: n,
+        } = op;
+        let Some((over, next)) = self.shortcut() else {
+            return self.step();
+        };
+        let n = n as usize;
+        let exact = matches!(n, SAME | NOT_SAME);
+        let equality = exact || matches!(n, EQUAL | NOT_EQUAL);
+        let (pa, pb) = (self.get_or_constant(a, R10), self.get_or_constant(b, R12));
         let (t, f) = (self.env.true_word, self.env.false_word);
-        let odd = |x: Arg| matches!(x, Arg::C(w) if !is_small_word(w));
-        if matches!((a[0], a[1]), (Arg::C(_), Arg::C(_))) || n >= 4 && (odd(a[0]) || odd(a[1])) {
-            return self.step(i);
+        let constants = matches!((a, b), (Src::C(_), Src::C(_)));
+        if constants || !equality && Self::is_odd(a, b) {
+            return self.step();
         }
         let mut c = match n {
-            0 | 2 => Cond::E,
-            1 | 3 => Cond::Ne,
-            4 => Cond::L,
-            5 => Cond::Ge,
-            6 => Cond::G,
-            _ => Cond::Le,
+            SAME | EQUAL => Cond::E,
+            NOT_SAME | NOT_EQUAL => Cond::Ne,
+            LESS => Cond::L,
+            NOT_LESS => Cond::Ge,
+            GREATER => Cond::G,
+            NOT_GREATER => Cond::Le,
+            _ => return self.step(),
         };
-        if n < 4 {
+        if equality {
             // Different words tell only if one of them, or for `==` both, are immediate. A word that is no pointer.
             let known = self.a.label();
             self.cmp_args(pa, pb);
             self.a.jcc(Cond::E, known);
-            match (a[0], a[1]) {
-                (Arg::C(w), _) if is_immediate(w) => {
-                    if n >= 2 {
+            match (a, b) {
+                (Src::C(w), _) if is_immediate(w) => {
+                    if !exact {
                         self.if_pointer(pb.1, next);
                     }
                 }
-                (_, Arg::C(w)) if is_immediate(w) => {
-                    if n >= 2 {
+                (_, Src::C(w)) if is_immediate(w) => {
+                    if !exact {
                         self.if_pointer(pa.1, next);
                     }
                 }
-                (Arg::C(_), _) => match n {
-                    0 | 1 => self.if_pointer(pb.1, next),
-                    _ => self.a.jmp(next),
+                (Src::C(_), _) => match exact {
+                    true => self.if_pointer(pb.1, next),
+                    false => self.a.jmp(next),
                 },
-                (_, Arg::C(_)) => match n {
-                    0 | 1 => self.if_pointer(pa.1, next),
-                    _ => self.a.jmp(next),
+                (_, Src::C(_)) => match exact {
+                    true => self.if_pointer(pa.1, next),
+                    false => self.a.jmp(next),
                 },
                 _ => {
-                    if n >= 2 {
+                    if !exact {
                         self.if_pointer(pa.1, next);
                         self.if_pointer(pb.1, next);
                     } else {
@@ -102,59 +128,53 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.mov_i(RCX, t);
         self.a.mov_i(R11, f);
         self.a.cmov(c.negated(), RCX, R11);
-        self.put(a[2], RCX);
+        self.put(dst, RCX);
         self.a.jmp(over);
     }
-    /// `map_get` and `is_map_key`.
-    pub(super) fn fast_map_get(&mut self, i: &Instruction) {
-        let a = i.args();
-        let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
-            return self.step(i);
+    /// `map_get(key, map)`.
+    pub(super) fn fast_map_get(&mut self, FastMapGet { map, key, dst }: FastMapGet) {
+        let Some((over, next)) = self.shortcut() else {
+            return self.step();
         };
-        let is = i.op == Op::FastIsMapKey;
-        let m = self.get(a[0], R12);
+        let m = self.get(map, R12);
+        self.a.mov(R12, m);
+        self.look_up(key, next);
+        self.put(dst, RCX);
+        self.a.jmp(over);
+    }
+    pub(super) fn fast_is_map_key(&mut self, FastIsMapKey { map, key, dst }: FastIsMapKey) {
+        let Some((over, next)) = self.shortcut() else {
+            return self.step();
+        };
+        let m = self.get(map, R12);
         self.a.mov(R12, m);
         // What is no map has no keys; whether it is one the native says.
-        if is {
-            self.if_not_kind(R12, Subtag::Map, next);
-        }
+        self.if_not_kind(R12, Subtag::Map, next);
         let missing = self.a.label();
-        self.look_up(a[1], if is { missing } else { next });
-        if is {
-            self.put_word(a[2], self.env.true_word);
-            self.a.jmp(over);
-            self.a.bind(missing);
-            self.put_word(a[2], self.env.false_word);
-        } else {
-            self.put(a[2], RCX);
-        }
+        self.look_up(key, missing);
+        self.put_word(dst, self.env.true_word);
+        self.a.jmp(over);
+        self.a.bind(missing);
+        self.put_word(dst, self.env.false_word);
         self.a.jmp(over);
     }
-    pub(super) fn fast_map_size(&mut self, i: &Instruction) {
-        let a = i.args();
-        let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
-            return self.step(i);
+    pub(super) fn fast_map_size(&mut self, FastMapSize { src, dst }: FastMapSize) {
+        let Some((over, next)) = self.shortcut() else {
+            return self.step();
         };
-        let r = self.get(a[0], R10);
+        let r = self.get(src, R10);
         self.if_not_kind(r, Subtag::Map, next);
         // The same word of small and of large maps.
         self.a.load(RCX, boxed(r, MAP_SIZE));
-        self.put_small(a[1]);
+        self.put_small(dst);
         self.a.jmp(over);
     }
-    /// The number in RCX, as a term.
-    fn put_small(&mut self, dst: Arg) {
-        self.a.shift_i(Q, Shl, RCX, SMALL_SHIFT as u8);
-        self.a.alu_i(Q, Or, RCX, TAG_SMALL as i32);
-        self.put(dst, RCX);
-    }
-    pub(super) fn fast_byte_size(&mut self, i: &Instruction) {
-        let a = i.args();
-        let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
-            return self.step(i);
+    pub(super) fn fast_byte_size(&mut self, FastByteSize { src, dst }: FastByteSize) {
+        let Some((over, next)) = self.shortcut() else {
+            return self.step();
         };
         let is = self.a.label();
-        let r = self.get(a[0], R10);
+        let r = self.get(src, R10);
         self.if_not_boxed(r, next);
         self.cmp_subtag(r, Subtag::HeapBin);
         self.a.jcc(Cond::E, is);
@@ -170,16 +190,15 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.jcc(Cond::Ne, next);
         self.a.bind(is);
         self.a.load(RCX, boxed(r, BIN_SIZE));
-        self.put_small(a[1]);
+        self.put_small(dst);
         self.a.jmp(over);
     }
-    pub(super) fn fast_length(&mut self, i: &Instruction) {
+    pub(super) fn fast_length(&mut self, FastLength { src, dst }: FastLength) {
         const MOST: i32 = 256;
-        let a = i.args();
-        let (Some(over), Some(next)) = (self.over(i), self.label_at(i.next)) else {
-            return self.step(i);
+        let Some((over, next)) = self.shortcut() else {
+            return self.step();
         };
-        let r = self.get(a[0], R10);
+        let r = self.get(src, R10);
         self.a.mov(R10, r);
         self.a.alu(D, Xor, R11, R11);
         let end = self.a.label();
@@ -195,7 +214,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.cmp_word(R10, NIL_WORD);
         self.a.jcc(Cond::Ne, next);
         self.a.mov(RCX, R11);
-        self.put_small(a[1]);
+        self.put_small(dst);
         self.a.jmp(over);
     }
 }

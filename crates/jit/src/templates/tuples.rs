@@ -2,41 +2,115 @@
 
 use super::*;
 
+/// Largest record that is copied word by word.
+const WORDS_MOST: u64 = 32;
+
 impl<'a, 'e> Gen<'a, 'e> {
-    pub(super) fn element(&mut self, src: Arg, offset: u64, dst: Arg) {
+    pub(super) fn get_tuple_element(&mut self, op: GetTupleElement) {
+        let GetTupleElement { src, offset, dst } = op;
+        self.element(src, offset, dst);
+    }
+    pub(super) fn get_tuple_element_far(&mut self, op: GetTupleElementFar) {
+        let GetTupleElementFar { src, dst, offset } = op;
+        self.element(src, offset, dst);
+    }
+    pub(super) fn element(&mut self, src: Src, offset: u64, dst: Dst) {
         let p = self.get(src, R10);
         let d = self.dst(dst, RCX);
         self.a.load(d, at(p, offset as i32 - TAG_BOXED as i32));
         self.put(dst, d);
     }
-    pub(super) fn put_tuple(&mut self, elements: &[Arg], dst: Arg) {
+    pub(super) fn get_tuple_elements_2(&mut self, op: GetTupleElements2) {
+        let GetTupleElements2 {
+            src,
+            offset,
+            dst,
+            dst2,
+        } = op;
+        let p = self.get(src, R10);
+        let offset = offset as i32 - TAG_BOXED as i32;
+        // Both are read before the first is written: it may be the tuple's own register.
+        self.a.load(R11, at(p, offset));
+        let d = self.dst(dst2, RCX);
+        self.a.load(d, at(p, offset + 8));
+        if d != RCX && self.dst(dst, R11) == d {
+            self.put(dst2, d);
+        } else {
+            self.put(dst, R11);
+            self.put(dst2, d);
+        }
+    }
+    pub(super) fn put_tuple(&mut self, PutTuple { dst, elements, .. }: PutTuple) {
+        self.new_tuple(elements.all(), dst);
+    }
+    pub(super) fn put_tuple_2(&mut self, PutTuple2 { a, b, dst }: PutTuple2) {
+        self.new_tuple([a, b].into_iter(), dst);
+    }
+    pub(super) fn put_tuple_3(&mut self, PutTuple3 { a, b, c, dst }: PutTuple3) {
+        self.new_tuple([a, b, c].into_iter(), dst);
+    }
+    fn new_tuple(&mut self, elements: impl ExactSizeIterator<Item = Src>, dst: Dst) {
         let n = elements.len();
         self.store_word_by(at(HP, 0), header(Subtag::Tuple, n), R10);
-        for (k, &e) in elements.iter().enumerate() {
-            self.store_arg(at(HP, (k as i32 + 1) * 8), e);
+        for (k, e) in elements.enumerate() {
+            self.store_arg(at(HP, (k + TUPLE_FIRST) as i32 * 8), e);
         }
         self.made(dst, TAG_BOXED, n as i32 + 1);
     }
-    pub(super) fn update_record(&mut self, i: &Instruction) {
-        let a = i.args();
-        let size = a[2].n() as usize;
-        if size > 32 {
-            return self.step(i);
+    pub(super) fn update_record(&mut self, op: UpdateRecord) {
+        let UpdateRecord {
+            src,
+            dst,
+            size,
+            updates,
+            ..
+        } = op;
+        if size > WORDS_MOST {
+            return self.step();
         }
-        let list = self.list(i);
-        let r = self.get(a[0], R10);
+        let size = size as usize;
+        let r = self.get(src, R10);
         // Only RCX is used for the words, and R11 for large ones.
         for k in 0..=size {
             let m = at(HP, k as i32 * 8);
             // The last of several values of an element counts.
-            match list.chunks(2).rev().find(|u| u[0] as usize == k) {
-                Some(u) => self.store_arg(m, source(u[1])),
+            match updates.all().rev().find(|u| u.0 == k) {
+                Some((_, value)) => self.store_arg(m, value),
                 None => {
-                    self.a.load(RCX, boxed(r, k as usize));
+                    self.a.load(RCX, boxed(r, k));
                     self.a.store(m, RCX);
                 }
             }
         }
-        self.made(a[1], TAG_BOXED, size as i32 + 1);
+        self.made(dst, TAG_BOXED, size as i32 + 1);
+    }
+    pub(super) fn is_tuple_of_arity(&mut self, op: IsTupleOfArity) {
+        let IsTupleOfArity { fail, src, header } = op;
+        let r = self.get(src, R10);
+        let to = self.to(fail);
+        self.if_not_boxed(r, to);
+        self.cmp_mem_word(boxed(r, 0), header);
+        self.a.jcc(Cond::Ne, to);
+    }
+    pub(super) fn test_arity(&mut self, TestArity { fail, src, header }: TestArity) {
+        let r = self.get(src, R10);
+        let to = self.to(fail);
+        self.cmp_mem_word(boxed(r, 0), header);
+        self.a.jcc(Cond::Ne, to);
+    }
+    pub(super) fn is_tagged_tuple(&mut self, op: IsTaggedTuple) {
+        let IsTaggedTuple {
+            fail,
+            src,
+            header,
+            tag,
+        } = op;
+        let r = self.get(src, R10);
+        let to = self.to(fail);
+        self.if_not_boxed(r, to);
+        self.cmp_mem_word(boxed(r, 0), header);
+        self.a.jcc(Cond::Ne, to);
+        self.cmp_mem_word(boxed(r, TUPLE_FIRST), tag);
+        self.a.jcc(Cond::Ne, to);
     }
 }

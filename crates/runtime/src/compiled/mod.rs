@@ -19,8 +19,9 @@ use memory::Memory;
 use names::{Named, Names};
 use purlin_interp::compiled as engine;
 use purlin_isa::ops::Op;
+use purlin_jit::decode::Instruction;
 use purlin_jit::quick::{Function, Refusal, compile};
-use purlin_jit::{Env, Helpers, Native, Stubs};
+use purlin_jit::{Env, Helpers, Native, Stubs, operands};
 use purlin_kernel::code::compiled::{Compiled, lead, number, set_compiled, takes_back};
 use purlin_kernel::code::entries::{self, entries};
 use purlin_kernel::code::epochs::{Since, epochs};
@@ -431,6 +432,26 @@ fn changes_code(export: u64) -> bool {
     code::native(e.module, e.function, e.arity).is_some_and(|(_, b)| b.traits.changes_code)
 }
 
+/// What an instruction calls.
+enum Callee {
+    Local(operands::Target),
+    /// The address of an export.
+    External(u64),
+}
+
+/// The function that an instruction calls, if it names one.
+fn callee(i: &Instruction) -> Option<Callee> {
+    Some(match i.op {
+        Op::Call => Callee::Local(operands::Call::of(i).to),
+        Op::CallLast => Callee::Local(operands::CallLast::of(i).to),
+        Op::CallOnly => Callee::Local(operands::CallOnly::of(i).to),
+        Op::CallExt => Callee::External(operands::CallExt::of(i).export),
+        Op::CallExtLast => Callee::External(operands::CallExtLast::of(i).export),
+        Op::CallExtOnly => Callee::External(operands::CallExtOnly::of(i).export),
+        _ => return None,
+    })
+}
+
 /// Functions that a function calls: of its module, and of others if they are asked for.
 fn callees(
     m: &Arc<Module>,
@@ -449,9 +470,9 @@ fn callees(
         if !i.op.row().effects.calls {
             continue;
         }
-        purlin_jit::decode::parts(&i, |p| match p.op {
-            Op::Call | Op::CallLast | Op::CallOnly => {
-                if let Some(to) = p.args()[0].label()
+        purlin_jit::decode::parts(&i, |p| match callee(&p) {
+            Some(Callee::Local(to)) => {
+                if let Some(to) = to.0
                     && let Some(g) = m.function_at(m.at(to))
                     && g.entry == to
                     && to != f.entry
@@ -459,9 +480,9 @@ fn callees(
                     out.push((m.clone(), *g));
                 }
             }
-            Op::CallExt | Op::CallExtLast | Op::CallExtOnly if others => {
+            Some(Callee::External(export)) if others => {
                 // SAFETY: as in `changes_code`.
-                let to = unsafe { &*(p.args()[0].n() as *const fun::Export) }.address();
+                let to = unsafe { &*(export as *const fun::Export) }.address();
                 if let Some(m) = code::module_at(to)
                     && let Some(g) = m.function_at(to).copied()
                     && m.at(g.entry) == to

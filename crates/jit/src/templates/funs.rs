@@ -1,0 +1,43 @@
+//! Funs.
+
+use super::*;
+
+impl<'a, 'e> Gen<'a, 'e> {
+    pub(super) fn is_function2(&mut self, op: IsFunction2) {
+        let IsFunction2 { fail, fun, arity } = op;
+        let Some(n @ 0..=255) = Self::small(arity) else {
+            return self.step();
+        };
+        let to = self.to(fail);
+        let r = self.get(fun, R10);
+        self.if_not_kind(r, Subtag::Fun, to);
+        // The arity is the low byte.
+        self.a.load8(RCX, boxed(r, FUN_BITS));
+        self.a.alu_i(D, Cmp, RCX, n as i32);
+        self.a.jcc(Cond::Ne, to);
+    }
+    pub(super) fn make_fun(&mut self, op: MakeFun) {
+        let MakeFun {
+            entry,
+            dst,
+            environment,
+            ..
+        } = op;
+        let n = environment.all().len();
+        // As the instruction, it does without room that was not made before.
+        let other = self.step_aside();
+        self.a.lea(RCX, at(HP, (FUN_WORDS + n) as i32 * 8));
+        self.a.alu(Q, Cmp, RCX, E);
+        self.a.jcc(Cond::A, other);
+        // The helper finds there how many words of environment there are.
+        self.a.store_i(at(HP, FUN_BITS as i32 * 8), n as i32);
+        self.a.mov(R10, HP);
+        self.a.mov_i(RCX, entry);
+        let f = self.env.helpers.make_fun;
+        self.pure_helper(f);
+        for (k, v) in environment.all().enumerate() {
+            self.store_arg(at(HP, (FUN_WORDS + k) as i32 * 8), v);
+        }
+        self.made(dst, TAG_BOXED, (FUN_WORDS + n) as i32);
+    }
+}

@@ -1,0 +1,41 @@
+//! Moves between registers, and what has no code.
+
+use super::*;
+
+impl<'a, 'e> Gen<'a, 'e> {
+    pub(super) fn move_(&mut self, Move { src, dst }: Move) {
+        self.mov(src, dst);
+    }
+    pub(super) fn swap(&mut self, Swap { a, b }: Swap) {
+        let p = self.get(a.src(), R10);
+        let q = self.get(b.src(), R11);
+        if p != R10 && q != R11 {
+            self.a.mov(RCX, p);
+            self.a.mov(p, q);
+            self.a.mov(q, RCX);
+        } else {
+            // The one that is in memory is written first.
+            self.a.mov(RCX, p);
+            self.put(a, q);
+            self.put(b, RCX);
+        }
+    }
+    pub(super) fn init_y(&mut self, InitY { dst }: InitY) {
+        self.put_word(dst, NIL_WORD);
+    }
+    pub(super) fn init_ys(&mut self, InitYs { ys, .. }: InitYs) {
+        for y in ys.all() {
+            self.put_word(y, NIL_WORD);
+        }
+    }
+    /// Nothing: a function that is to stop at lines has no machine code.
+    pub(super) fn debug_line(&mut self, DebugLine { .. }: DebugLine) {}
+    /// Nothing: the tests that it spares follow.
+    pub(super) fn type_switch(&mut self, TypeSwitch { .. }: TypeSwitch) {}
+    /// Natives that are called here leave no other trace of who has called them.
+    pub(super) fn running(&mut self, Running { function }: Running) {
+        let running = self.env.fields.running;
+        self.a.load(R11, at(CX, running));
+        self.store_word(at(R11, 0), function);
+    }
+}

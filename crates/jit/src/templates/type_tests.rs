@@ -1,0 +1,341 @@
+//! Comparisons, and tests of types.
+
+use super::*;
+use purlin_term::word::{TAG_PID, TAG_PORT};
+
+/// The bit of a subtag that differs between integers of both signs.
+const SIGN: i32 = Subtag::PosBig as i32 ^ Subtag::NegBig as i32;
+
+impl<'a, 'e> Gen<'a, 'e> {
+    /// R10 and RCX: the operands of a helper.
+    pub(super) fn operands(&mut self, (a, ra): (Src, Reg), (b, rb): (Src, Reg)) {
+        match b {
+            Src::C(w) => self.a.mov_i(RCX, w),
+            _ => self.a.mov(RCX, rb),
+        }
+        match a {
+            Src::C(w) => self.a.mov_i(R10, w),
+            _ => self.a.mov(R10, ra),
+        }
+    }
+    /// The machine register of an operand; of a constant none, which stands for it.
+    pub(super) fn get_or_constant(&mut self, a: Src, scratch: Reg) -> (Src, Reg) {
+        match a {
+            Src::C(_) => (a, scratch),
+            _ => (a, self.get(a, scratch)),
+        }
+    }
+    /// Compares two small integers, or any words: sets the flags of `a` against `b`, or the other way round if the result says so.
+    pub(super) fn cmp_args(&mut self, (a, ra): (Src, Reg), (b, rb): (Src, Reg)) -> bool {
+        match (a, b) {
+            (Src::C(v), Src::C(w)) => {
+                self.a.mov_i(ra, v);
+                self.cmp_word(ra, w);
+                false
+            }
+            (_, Src::C(w)) => {
+                self.cmp_word(ra, w);
+                false
+            }
+            (Src::C(w), _) => match i32::try_from(w as i64) {
+                Ok(v) => {
+                    self.a.alu_i(Q, Cmp, rb, v);
+                    true
+                }
+                Err(_) => {
+                    self.a.mov_i(ra, w);
+                    self.a.alu(Q, Cmp, ra, rb);
+                    false
+                }
+            },
+            _ => {
+                self.a.alu(Q, Cmp, ra, rb);
+                false
+            }
+        }
+    }
+    pub(super) fn is_lt(&mut self, IsLt { fail, a, b }: IsLt) {
+        self.less(fail, a, b, true);
+    }
+    pub(super) fn is_ge(&mut self, IsGe { fail, a, b }: IsGe) {
+        self.less(fail, a, b, false);
+    }
+    /// `<`, or `>=` where not `less`.
+    fn less(&mut self, fail: Target, a: Src, b: Src, less: bool) {
+        let to = self.to(fail);
+        let (pa, pb) = (self.get_or_constant(a, R10), self.get_or_constant(b, R12));
+        let constant = |x: Src| matches!(x, Src::C(w) if !is_small_word(w));
+        let helper = self.env.helpers.less;
+        let general = move |g: &mut Self, next: Option<Label>| {
+            g.operands(pa, pb);
+            g.a.mov_i(R11, helper);
+            let to_floats = g.env.stubs.less;
+            g.a.call_abs(to_floats);
+            g.a.test8_i(RCX, 1);
+            g.a.jcc(if less { Cond::E } else { Cond::Ne }, to);
+            if let Some(n) = next {
+                g.a.jmp(n);
+            }
+        };
+        if constant(a) || constant(b) {
+            return general(self, None);
+        }
+        let (cold, next) = (self.a.label(), self.a.label());
+        let both = self.range(a).is_some() && self.range(b).is_some();
+        self.if_not_smalls(pa, pb, cold);
+        let turned = self.cmp_args(pa, pb);
+        // Where it does not hold.
+        let c = match (less, turned) {
+            (true, false) => Cond::Ge,
+            (false, false) => Cond::L,
+            (true, true) => Cond::Le,
+            (false, true) => Cond::G,
+        };
+        self.a.jcc(c, to);
+        self.a.bind(next);
+        if both {
+            return;
+        }
+        self.later(move |g| {
+            g.a.bind(cold);
+            general(g, Some(next));
+        });
+    }
+    pub(super) fn is_eq(&mut self, IsEq { fail, a, b }: IsEq) {
+        self.equal(fail, a, b, false, true);
+    }
+    pub(super) fn is_ne(&mut self, IsNe { fail, a, b }: IsNe) {
+        self.equal(fail, a, b, false, false);
+    }
+    pub(super) fn is_eq_exact(&mut self, IsEqExact { fail, a, b }: IsEqExact) {
+        self.equal(fail, a, b, true, true);
+    }
+    pub(super) fn is_ne_exact(&mut self, IsNeExact { fail, a, b }: IsNeExact) {
+        self.equal(fail, a, b, true, false);
+    }
+    pub(super) fn is_eq_immed(&mut self, IsEqImmed { fail, src, immed }: IsEqImmed) {
+        self.is_word(fail, src, immed, Cond::Ne);
+    }
+    pub(super) fn is_ne_immed(&mut self, IsNeImmed { fail, src, immed }: IsNeImmed) {
+        self.is_word(fail, src, immed, Cond::E);
+    }
+    pub(super) fn is_nil(&mut self, IsNil { fail, src }: IsNil) {
+        self.is_word(fail, src, NIL_WORD, Cond::Ne);
+    }
+    /// Goes to the label where the comparison of a term with a word has that result.
+    fn is_word(&mut self, fail: Target, src: Src, w: u64, unless: Cond) {
+        let r = self.get(src, R10);
+        let to = self.to(fail);
+        self.cmp_word(r, w);
+        self.a.jcc(unless, to);
+    }
+    pub(super) fn is_in_range(&mut self, op: IsInRange) {
+        let IsInRange {
+            fail,
+            src,
+            least,
+            most,
+        } = op;
+        let r = self.get(src, R10);
+        let to = self.to(fail);
+        if self.range(src).is_none() {
+            let other = self.step_aside();
+            self.if_not_small(r, other);
+        }
+        self.cmp_word(r, least);
+        self.a.jcc(Cond::L, to);
+        self.cmp_word(r, most);
+        self.a.jcc(Cond::G, to);
+    }
+    /// `==` and `/=`, or where `exact` `=:=` and `=/=`.
+    fn equal(&mut self, fail: Target, a: Src, b: Src, exact: bool, wanted: bool) {
+        let to = self.to(fail);
+        let (pa, pb) = (self.get_or_constant(a, R10), self.get_or_constant(b, R12));
+        let (cold, next) = (self.a.label(), self.a.label());
+        let (is, is_not) = if wanted { (next, to) } else { (to, next) };
+        self.cmp_args(pa, pb);
+        // A small integer equals nothing exactly but itself, and no other small integer.
+        let (ka, kb) = (self.range(a).is_some(), self.range(b).is_some());
+        if ka && kb || exact && (ka || kb) {
+            self.a.jcc(if wanted { Cond::Ne } else { Cond::E }, to);
+            return self.a.bind(next);
+        }
+        self.a.jcc(Cond::E, is);
+        match exact {
+            // An immediate equals nothing but itself.
+            true => {
+                for (arg, r) in [pa, pb] {
+                    match arg {
+                        Src::C(w) if is_immediate(w) => self.a.jmp(is_not),
+                        Src::C(_) => {}
+                        _ => self.if_immediate(r, is_not),
+                    }
+                }
+            }
+            // Two immediates.
+            false => match (a, b) {
+                (Src::C(v), Src::C(w)) if is_immediate(v) && is_immediate(w) => self.a.jmp(is_not),
+                (Src::C(_), Src::C(_)) => {}
+                (Src::C(w), _) if is_immediate(w) => self.if_immediate(pb.1, is_not),
+                (_, Src::C(w)) if is_immediate(w) => self.if_immediate(pa.1, is_not),
+                (Src::C(_), _) | (_, Src::C(_)) => {}
+                _ => {
+                    self.a.mov32(RCX, pa.1);
+                    self.a.alu(D, And, RCX, pb.1);
+                    self.a.invert(RCX);
+                    self.a.test8_i(RCX, TAG_MASK as u8);
+                    self.a.jcc(Cond::E, is_not);
+                }
+            },
+        }
+        self.a.jmp(cold);
+        self.a.bind(next);
+        let helper = match exact {
+            true => self.env.helpers.same,
+            false => self.env.helpers.equal,
+        };
+        self.later(move |g| {
+            g.a.bind(cold);
+            g.operands(pa, pb);
+            g.pure_helper(helper);
+            g.a.test8_i(RCX, 1);
+            g.a.jcc(if wanted { Cond::E } else { Cond::Ne }, to);
+            g.a.jmp(next);
+        });
+    }
+    /// The term that a test looks at, and where it goes if that is of another type. The last is for where it is of the type: the
+    /// test ends there.
+    fn type_test(&mut self, fail: Target, src: Src) -> (Reg, Label, Label) {
+        let r = self.get(src, R10);
+        let to = self.to(fail);
+        (r, to, self.a.label())
+    }
+    /// Compares the subtag that [`Gen::cmp_subtag`] has found with one more.
+    fn or_subtag(&mut self, s: Subtag) {
+        self.a.alu_i(D, Cmp, RCX, (s as i32) << SUBTAG_SHIFT);
+    }
+    pub(super) fn is_list(&mut self, IsList { fail, src }: IsList) {
+        let (r, to, is) = self.type_test(fail, src);
+        self.cmp_word(r, NIL_WORD);
+        self.a.jcc(Cond::E, is);
+        self.if_not_cons(r, to);
+        self.a.bind(is);
+    }
+    pub(super) fn is_nonempty_list(&mut self, IsNonemptyList { fail, src }: IsNonemptyList) {
+        let (r, to, _) = self.type_test(fail, src);
+        self.if_not_cons(r, to);
+    }
+    pub(super) fn is_tuple(&mut self, IsTuple { fail, src }: IsTuple) {
+        let (r, to, _) = self.type_test(fail, src);
+        self.if_not_tuple(r, to);
+    }
+    pub(super) fn is_map(&mut self, IsMap { fail, src }: IsMap) {
+        let (r, to, _) = self.type_test(fail, src);
+        self.if_not_kind(r, Subtag::Map, to);
+    }
+    pub(super) fn is_float(&mut self, IsFloat { fail, src }: IsFloat) {
+        let (r, to, _) = self.type_test(fail, src);
+        self.if_not_kind(r, Subtag::Float, to);
+    }
+    pub(super) fn is_function(&mut self, IsFunction { fail, src }: IsFunction) {
+        let (r, to, _) = self.type_test(fail, src);
+        self.if_not_kind(r, Subtag::Fun, to);
+    }
+    pub(super) fn is_atom(&mut self, IsAtom { fail, src }: IsAtom) {
+        let (r, to, _) = self.type_test(fail, src);
+        self.a.mov32(RCX, r);
+        self.a.alu_i(D, And, RCX, TAG6_MASK as i32);
+        self.a.alu_i(D, Cmp, RCX, TAG_ATOM as i32);
+        self.a.jcc(Cond::Ne, to);
+    }
+    pub(super) fn is_boolean(&mut self, IsBoolean { fail, src }: IsBoolean) {
+        let (r, to, is) = self.type_test(fail, src);
+        let (t, f) = (self.env.true_word, self.env.false_word);
+        self.cmp_word(r, t);
+        self.a.jcc(Cond::E, is);
+        self.cmp_word(r, f);
+        self.a.jcc(Cond::Ne, to);
+        self.a.bind(is);
+    }
+    pub(super) fn is_integer(&mut self, IsInteger { fail, src }: IsInteger) {
+        self.number(fail, src, false);
+    }
+    pub(super) fn is_number(&mut self, IsNumber { fail, src }: IsNumber) {
+        self.number(fail, src, true);
+    }
+    /// An integer, or where `any` a float.
+    fn number(&mut self, fail: Target, src: Src, any: bool) {
+        if self.range(src).is_some() {
+            return;
+        }
+        let (r, to, is) = self.type_test(fail, src);
+        self.a.lea(RCX, at(r, 1));
+        self.a.test8_i(RCX, TAG4_MASK as u8);
+        self.a.jcc(Cond::E, is);
+        self.if_not_boxed(r, to);
+        self.a.load32(RCX, boxed(r, 0));
+        // Both signs of large integers but for one bit.
+        self.a.alu_i(D, And, RCX, i32::from(HEADER_MASK));
+        if any {
+            self.or_subtag(Subtag::Float);
+            self.a.jcc(Cond::E, is);
+        }
+        self.a
+            .alu_i(D, And, RCX, !(SIGN << SUBTAG_SHIFT) & KIND_MASK as i32);
+        self.or_subtag(Subtag::PosBig);
+        self.a.jcc(Cond::Ne, to);
+        self.a.bind(is);
+    }
+    pub(super) fn is_pid(&mut self, IsPid { fail, src }: IsPid) {
+        self.identifier(fail, src, TAG_PID, Subtag::ExtPid);
+    }
+    pub(super) fn is_port(&mut self, IsPort { fail, src }: IsPort) {
+        self.identifier(fail, src, TAG_PORT, Subtag::ExtPort);
+    }
+    /// A pid or a port of this node, or of another one.
+    fn identifier(&mut self, fail: Target, src: Src, here: u64, elsewhere: Subtag) {
+        let (r, to, is) = self.type_test(fail, src);
+        self.a.mov32(RCX, r);
+        self.a.alu_i(D, And, RCX, TAG4_MASK as i32);
+        self.a.alu_i(D, Cmp, RCX, here as i32);
+        self.a.jcc(Cond::E, is);
+        self.if_not_kind(r, elsewhere, to);
+        self.a.bind(is);
+    }
+    pub(super) fn is_reference(&mut self, IsReference { fail, src }: IsReference) {
+        let (r, to, is) = self.type_test(fail, src);
+        self.if_not_boxed(r, to);
+        self.cmp_subtag(r, Subtag::Ref);
+        self.a.jcc(Cond::E, is);
+        self.or_subtag(Subtag::ExtRef);
+        self.a.jcc(Cond::Ne, to);
+        self.a.bind(is);
+    }
+    pub(super) fn is_bitstr(&mut self, IsBitstr { fail, src }: IsBitstr) {
+        let (r, to, is) = self.type_test(fail, src);
+        self.if_not_boxed(r, to);
+        self.cmp_subtag(r, Subtag::MatchContext);
+        self.a.jcc(Cond::E, is);
+        self.or_subtag(Subtag::HeapBin);
+        self.a.jcc(Cond::E, is);
+        self.or_subtag(Subtag::RefcBin);
+        self.a.jcc(Cond::E, is);
+        self.or_subtag(Subtag::SubBin);
+        self.a.jcc(Cond::Ne, to);
+        self.a.bind(is);
+    }
+    pub(super) fn is_binary(&mut self, IsBinary { fail, src }: IsBinary) {
+        let (r, to, is) = self.type_test(fail, src);
+        // A part of another may end within a byte: looked at by the handler.
+        let part = self.step_aside();
+        self.if_not_boxed(r, to);
+        self.cmp_subtag(r, Subtag::HeapBin);
+        self.a.jcc(Cond::E, is);
+        self.or_subtag(Subtag::RefcBin);
+        self.a.jcc(Cond::E, is);
+        self.or_subtag(Subtag::SubBin);
+        self.a.jcc(Cond::E, part);
+        self.a.jmp(to);
+        self.a.bind(is);
+    }
+}
