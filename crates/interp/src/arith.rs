@@ -447,6 +447,23 @@ pub const EFFORTS: [Effort; arith_number::OPS.len()] = [
     Effort::Longer,
 ];
 
+/// The operation of that number ([`ops::arith`]) on any terms.
+pub fn operation(n: usize, h: &mut purlin_term::heap::Heap, a: Term, b: Term) -> arith::Arith {
+    match n {
+        arith_number::ADD => arith::add(h, a, b),
+        arith_number::SUB => arith::sub(h, a, b),
+        arith_number::MUL => arith::mul(h, a, b),
+        arith_number::INT_DIV => arith::int_div(h, a, b),
+        arith_number::REM => arith::int_rem(h, a, b),
+        arith_number::BAND => arith::band(h, a, b),
+        arith_number::BOR => arith::bor(h, a, b),
+        arith_number::BXOR => arith::bxor(h, a, b),
+        arith_number::BSL => arith::bsl(h, a, b),
+        arith_number::BSR => arith::bsr(h, a, b),
+        _ => arith::neg(h, b),
+    }
+}
+
 /// Operations whose operands may be anything; `n` is a place in `ops::arith::OPS`. Reads both operands before it makes anything, and
 /// collects after the result is written, with that as a root.
 unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
@@ -489,22 +506,7 @@ unsafe fn arith_op(cx: &mut Cx, pc: *const u64) -> *const u64 {
             am::SYSTEM_LIMIT => arith::ArithError::SystemLimit,
             _ => arith::ArithError::BadArith,
         }),
-        None => {
-            let h = &mut cx.heap;
-            match n {
-                0 => arith::add(h, a, b),
-                1 => arith::sub(h, a, b),
-                2 => arith::mul(h, a, b),
-                3 => arith::int_div(h, a, b),
-                4 => arith::int_rem(h, a, b),
-                5 => arith::band(h, a, b),
-                6 => arith::bor(h, a, b),
-                7 => arith::bxor(h, a, b),
-                arith_number::NEGATE => arith::neg(h, b),
-                8 => arith::bsl(h, a, b),
-                _ => arith::bsr(h, a, b),
-            }
-        }
+        None => operation(n, &mut cx.heap, a, b),
     };
     match v {
         Ok(t) => {

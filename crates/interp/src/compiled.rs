@@ -6,16 +6,17 @@
 //! What it calls, and the fields of a context that it touches, are rows (`purlin_isa::helpers`, `purlin_isa::context`); here are a
 //! function for each of those and the place of each of these.
 
-use super::arith::EFFORTS;
+use super::arith::{EFFORTS, operation};
 use super::handler::{again, go, op};
 use super::{Exit, STEP};
-use crate::code::compiled::{lead, left_for};
+use crate::code::compiled::left_for;
+use crate::code::entries::leads_to;
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
 use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};
 use purlin_jit::stubs::{Exits, INNER, Targets};
 use purlin_jit::{Fields, Helpers};
-use purlin_term::{Term, am, arith, compare, fun, map};
+use purlin_term::{Term, am, compare, fun, map};
 use std::cmp::Ordering as Order;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,7 +84,7 @@ purlin_isa::for_each_helper!(addresses);
 op!(
 /// The machine code of the function that starts here runs.
 fn op_enter_compiled(cx, pc, e, hp, reds) {
-    let code = lead(pc).load(Ordering::Acquire);
+    let code = leads_to(pc);
     // Taken back just now, or not for this process; or a collection is wanted, which machine code doesn't look for.
     if !(*cx).compiled || code == fun::uncompiled() || (*cx).heap.gc_wanted {
         return again::<F>(cx, pc, e, hp, reds);
@@ -129,19 +130,9 @@ mod helper {
             return Term::NON_VALUE;
         }
         let h = &mut (*cx).heap;
-        let r = match n {
-            0 => arith::add(h, a, b),
-            1 => arith::sub(h, a, b),
-            2 => arith::mul(h, a, b),
-            3 => arith::int_div(h, a, b),
-            4 => arith::int_rem(h, a, b),
-            5 => arith::band(h, a, b),
-            6 => arith::bor(h, a, b),
-            7 => arith::bxor(h, a, b),
-            8 => arith::bsl(h, a, b),
-            _ => arith::bsr(h, a, b),
+        let Ok(t) = operation(n, h, a, b) else {
+            return Term::NON_VALUE;
         };
-        let Ok(t) = r else { return Term::NON_VALUE };
         (*cx).reds -= EFFORTS[n].reductions(a, b, t) as i64;
         if !(*cx).heap.gc_wanted || live == purlin_isa::ops::NO_LIVE {
             return t;

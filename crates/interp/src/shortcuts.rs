@@ -5,7 +5,9 @@ use super::handler::{go, op};
 use super::instr;
 use super::operands::{Dst, Src};
 use crate::code::breakpoint;
-use purlin_isa::ops::COMPARISONS;
+use purlin_isa::ops::comparison::{
+    EQUAL, GREATER, LESS, NOT_EQUAL, NOT_GREATER, NOT_LESS, NOT_SAME, SAME,
+};
 use purlin_term::layout::{CONS_TAIL, TUPLE_FIRST};
 use purlin_term::word::{Subtag, header, header_arity, header_kind};
 use purlin_term::{Term, am, map};
@@ -147,30 +149,6 @@ map_shortcuts! {
     op_fast_map_get = FastMapGet map_get |found| found;
     op_fast_is_map_key = FastIsMapKey is_map_key |found| Some(if found.is_some() { am::TRUE } else { am::FALSE });
 }
-
-/// The number of a comparison.
-const fn comparison(name: &str) -> usize {
-    let mut n = 0;
-    loop {
-        let (a, b) = (COMPARISONS[n].as_bytes(), name.as_bytes());
-        let mut i = 0;
-        while i < a.len() && i < b.len() && a[i] == b[i] {
-            i += 1;
-        }
-        if i == a.len() && i == b.len() {
-            return n;
-        }
-        n += 1;
-    }
-}
-const SAME: usize = comparison("=:=");
-const NOT_SAME: usize = comparison("=/=");
-const EQUAL: usize = comparison("==");
-const NOT_EQUAL: usize = comparison("/=");
-const LESS: usize = comparison("<");
-const NOT_LESS: usize = comparison(">=");
-const GREATER: usize = comparison(">");
-const NOT_GREATER: usize = comparison("=<");
 
 /// How two terms compare, by the number of the comparison, if a look at their words tells.
 #[inline(always)]

@@ -5,11 +5,12 @@
 //! Each helper gets the context first, and follows the platform's convention for C. It doesn't unwind: a panic ends the program.
 //! Before the call all registers of compiled code stand in the context ([`crate::context`]): the X registers, the stack's top, the
 //! heap's top, the reductions. After it they are taken from the context again. What else a helper may do its effects say:
-//! * `pure`: it looks at the terms that it is given, and writes where it is told to; it takes nothing of the heap. Of the registers
-//!   none but X0 to X5 are stored, and none are taken anew.
+//! * `leaf`: it takes nothing of the heap and never collects. It may write where it is told to, change a match context, count a
+//!   reference and link an object to the list of those outside the heap. Only X0 to X5 are stored before the call, and only those
+//!   are loaded after it.
 //! * `makes`: it may make terms and use reductions.
 //! * `collects`: terms may have moved, so every term in a machine register is stale. The X registers below the number that it is
-//!   given and the Y registers are led on. It looks at the stack, so slot 0 of the topmost frame is 0 or the address to return to,
+//!   given and the Y registers are updated. It looks at the stack, so slot 0 of the topmost frame is 0 or the address to return to,
 //!   and each Y slot holds a term.
 
 /// The kind of an argument of a helper, or of its value.
@@ -30,7 +31,7 @@ pub enum Kind {
 /// See the head of this module.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Effects {
-    pub pure: bool,
+    pub leaf: bool,
     pub makes: bool,
     pub collects: bool,
 }
@@ -53,15 +54,15 @@ macro_rules! for_each_helper {
         $m! {
             room(pc: Pc, what: Number) -> Nothing [collects] "makes room for the words in the low half of `what`, for the instruction at `pc`, with as many X registers live as the high half says";
             arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of the operation on integers whose number is in the low byte of `what`, with as many X registers live as bits 8 to 30 say, in a body if there is the bit `IN_BODY`; the high half is the X register that gets the result, from 1, or 0, or the Y register with the bit `RESULT_IN_FRAME`; no value where it fails, or takes so long in a body that it is left to the interpreter";
-            less(a: Term, b: Term) -> Truth [pure] "whether `a < b`";
-            equal(a: Term, b: Term) -> Truth [pure] "whether `a == b`";
-            same(a: Term, b: Term) -> Truth [pure] "whether `a =:= b`";
-            map_get(map: Term, key: Term) -> Term [pure] "the value of the key, or no value; what is no map has no keys";
-            callee(arity: Number) -> Pc [pure] "where a call goes of the function whose module and name are in the X registers behind so many arguments; 0 where that takes a closer look";
-            make_fun(place: Number, entry: Number) -> Nothing [pure] "writes a fun of the entry at the place, where word 3 counts the words of its environment, but for that";
-            utf8(context: Term) -> Term [pure] "the character of UTF-8 where the match context stands, which goes on behind it; no value where it takes a closer look";
-            put_utf8(to: Number, character: Term) -> Number [pure] "writes the character in UTF-8, up to four bytes; where it ends, or 0 if it is none";
-            put_bytes(to: Number, binary: Term, limit: Number) -> Number [pure] "writes all bytes of the binary; where they end, or 0 if that would be behind the limit";
+            less(a: Term, b: Term) -> Truth [leaf] "whether `a < b`";
+            equal(a: Term, b: Term) -> Truth [leaf] "whether `a == b`";
+            same(a: Term, b: Term) -> Truth [leaf] "whether `a =:= b`";
+            map_get(map: Term, key: Term) -> Term [leaf] "the value of the key, or no value; what is no map has no keys";
+            callee(arity: Number) -> Pc [leaf] "where a call goes of the function whose module and name are in the X registers behind so many arguments; 0 where that takes a closer look";
+            make_fun(place: Number, entry: Number) -> Nothing [leaf] "writes a fun of the entry at the place, where word 3 counts the words of its environment, but for that";
+            utf8(context: Term) -> Term [leaf] "the character of UTF-8 where the match context stands, which goes on behind it; no value where it takes a closer look";
+            put_utf8(to: Number, character: Term) -> Number [leaf] "writes the character in UTF-8, up to four bytes; where it ends, or 0 if it is none";
+            put_bytes(to: Number, binary: Term, limit: Number) -> Number [leaf] "writes all bytes of the binary; where they end, or 0 if that would be behind the limit";
         }
     };
 }
@@ -87,7 +88,7 @@ macro_rules! rows {
     };
 }
 const NO_EFFECTS: Effects = Effects {
-    pure: false,
+    leaf: false,
     makes: false,
     collects: false,
 };
@@ -97,17 +98,17 @@ for_each_helper!(rows);
 mod tests {
     use super::*;
 
-    /// The context and the parameters go in registers, and a helper either is pure or says what it does.
+    /// The context and the parameters go in registers, and a helper either is a leaf or says what it does.
     #[test]
     fn rows_make_sense() {
         for h in HELPERS {
             assert!(h.parameters.len() <= 3, "{}", h.name);
             let Effects {
-                pure,
+                leaf,
                 makes,
                 collects,
             } = h.effects;
-            assert!(pure != (makes || collects), "{}", h.name);
+            assert!(leaf != (makes || collects), "{}", h.name);
         }
     }
 }

@@ -133,6 +133,14 @@ pub struct Mem {
     pub disp: i32,
 }
 
+impl Mem {
+    /// So many bytes behind it.
+    pub const fn plus(mut self, bytes: i32) -> Mem {
+        self.disp += bytes;
+        self
+    }
+}
+
 /// `disp` bytes from the address in `base`.
 pub const fn at(base: Reg, disp: i32) -> Mem {
     Mem {

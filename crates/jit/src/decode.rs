@@ -77,3 +77,22 @@ pub fn parts<'a>(i: &Instruction<'a>, mut each: impl FnMut(Instruction<'a>)) {
         each(i.with(p.op, &part_operands(p, i.operands())));
     }
 }
+
+impl std::fmt::Display for Instruction<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let row = self.op.row();
+        f.write_str(row.name.trim_end_matches('_'))?;
+        for (o, &v) in row.operands.iter().zip(self.operands()) {
+            write!(f, " {}=", o.name)?;
+            match v {
+                Value::X(n) => write!(f, "x{n}")?,
+                Value::Y(n) => write!(f, "y{n}")?,
+                Value::C(w) => write!(f, "{w:#x}")?,
+                Value::NO_LABEL => f.write_str("none")?,
+                Value::L(n) => write!(f, "{n:+}")?,
+                Value::N(n) => write!(f, "{n}")?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -40,7 +40,7 @@ pub struct Stubs {
     pub leave: u64,
     pub yields: u64,
     pub helper: u64,
-    pub pure_helper: u64,
+    pub leaf_helper: u64,
     pub local: u64,
     pub resume: u64,
     pub context: u64,
@@ -88,6 +88,8 @@ pub struct Env<'a> {
     pub natives_traced: u64,
     /// Whether a collection may be wanted at any time.
     pub stressed: bool,
+    /// Whether machine code gets remarks ([`quick::Note`]).
+    pub annotated: bool,
     /// Whether code leaves and drops the machine's stack by chance.
     pub chaos: bool,
     /// The word that stands for no value.

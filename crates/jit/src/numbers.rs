@@ -3,7 +3,7 @@
 //! They take R10 and RCX, and keep R10 and R12. Other numbers, and results that are none, are left to whoever calls them.
 
 use crate::asm::*;
-use crate::registers::{E, HP, boxed};
+use crate::registers::{E, HP, boxed, new};
 use purlin_term::layout::{FLOAT_BITS, FLOAT_WORDS};
 use purlin_term::word::{
     ARITY_SHIFT, SMALL_SHIFT, SUBTAG_SHIFT, Subtag, TAG_BOXED, TAG_MASK, TAG_SMALL, header,
@@ -47,11 +47,11 @@ pub(crate) fn operation(a: &mut Asm, op: Sse) -> Label {
     a.invert(R11);
     a.test32_i(R11, 0x7FF);
     a.jcc(Cond::E, fail);
-    a.lea(R11, at(HP, FLOAT_WORDS as i32 * 8));
+    a.lea(R11, new(FLOAT_WORDS));
     a.alu(Width::Q, Alu::Cmp, R11, E);
     a.jcc(Cond::A, fail);
-    a.store_i(at(HP, 0), header(Subtag::Float, 1) as i32);
-    a.movsd_store(at(HP, 8), X0);
+    a.store_i(new(0), header(Subtag::Float, 1) as i32);
+    a.movsd_store(new(FLOAT_BITS), X0);
     a.lea(RCX, at(HP, TAG_BOXED as i32));
     a.mov(HP, R11);
     a.ret();

@@ -1,9 +1,10 @@
 //! The stub that makes a bit string of a part of one that is matched: a copy of few whole bytes, else a reference.
 
 use crate::asm::*;
-use crate::registers::{E, HP, boxed};
+use crate::registers::{E, HP, boxed, new};
 use purlin_term::layout::{
-    HEAP_BIN_HEAD_WORDS, MATCH_BYTES, MATCH_ORIGINAL, SUB_BIN_WORDS, heap_bin_limit,
+    BIN_SIZE, HEAP_BIN_HEAD_WORDS, MATCH_BYTES, MATCH_ORIGINAL, SUB_BIN_BITS, SUB_BIN_OFFSET,
+    SUB_BIN_ORIGINAL, SUB_BIN_WORDS, heap_bin_limit,
 };
 use purlin_term::word::{ARITY_SHIFT, Subtag, TAG_BOXED, header};
 
@@ -20,7 +21,7 @@ pub(crate) fn part(a: &mut Asm) -> Label {
     a.push(RAX);
     a.push(RDX);
     let most = SUB_BIN_WORDS.max(HEAP_BIN_HEAD_WORDS + limit.div_ceil(8));
-    a.lea(RAX, at(HP, most as i32 * 8));
+    a.lea(RAX, new(most));
     a.alu(Width::Q, Alu::Cmp, RAX, E);
     a.jcc(Cond::A, fail);
     a.test8_i(RCX, 7);
@@ -38,10 +39,10 @@ pub(crate) fn part(a: &mut Asm) -> Label {
     a.mov(RAX, RDX);
     a.shift_i(Width::Q, Shift::Shl, RAX, ARITY_SHIFT as u8);
     a.alu_i(Width::Q, Alu::Or, RAX, header(Subtag::HeapBin, 0) as i32);
-    a.store(at(HP, 0), RAX);
+    a.store(new(0), RAX);
     // The rest of the last word is 0.
     a.store_i(indexed(HP, RDX, 8, 0), 0);
-    a.store(at(HP, 8), RCX);
+    a.store(new(BIN_SIZE), RCX);
     a.alu_i(Width::Q, Alu::Cmp, RCX, 8);
     a.jcc(Cond::B, short);
     // Eight at a time from the last one on; the first eight may be written twice. Nothing beside the part is read.
@@ -86,21 +87,21 @@ pub(crate) fn part(a: &mut Asm) -> Label {
     a.mov_i(RDX, 2);
     a.jmp(made);
     a.bind(reference);
-    a.store_i(at(HP, 0), header(Subtag::SubBin, SUB_BIN_WORDS - 1) as i32);
+    a.store_i(new(0), header(Subtag::SubBin, SUB_BIN_WORDS - 1) as i32);
     a.mov(RAX, RCX);
     a.shift_i(Width::Q, Shift::Shr, RAX, 3);
-    a.store(at(HP, 8), RAX);
+    a.store(new(BIN_SIZE), RAX);
     a.mov(RAX, R11);
     a.shift_i(Width::Q, Shift::Shr, RAX, 3);
-    a.store(at(HP, 16), RAX);
+    a.store(new(SUB_BIN_OFFSET), RAX);
     // Bits behind the last byte and before the first.
     a.alu_i(Width::D, Alu::And, RCX, 7);
     a.alu_i(Width::D, Alu::And, R11, 7);
     a.shift_i(Width::D, Shift::Shl, R11, 8);
     a.alu(Width::D, Alu::Or, RCX, R11);
-    a.store(at(HP, 24), RCX);
+    a.store(new(SUB_BIN_BITS), RCX);
     a.load(RAX, boxed(R10, MATCH_ORIGINAL));
-    a.store(at(HP, 32), RAX);
+    a.store(new(SUB_BIN_ORIGINAL), RAX);
     a.lea(RCX, at(HP, TAG_BOXED as i32));
     a.alu_i(Width::Q, Alu::Add, HP, SUB_BIN_WORDS as i32 * 8);
     a.jmp(out);

@@ -16,11 +16,12 @@ use crate::asm::*;
 use crate::decode::{Instruction, decode, parts};
 use crate::operands::{self, *};
 use crate::ranges::{Range, Ranges};
-use crate::registers::{CX, E, HP, REDS, X_REGS, boxed};
+use crate::registers::{CX, E, HP, REDS, X_REGS, boxed, new};
 use crate::stubs::INNER;
 use crate::{BIF_STUBS, Env, FUN_STUBS, Native, chaos};
 use purlin_isa::ops::{MachineCode, Op};
 
+use purlin_term::fun::LEAD_CODE;
 use purlin_term::layout::{
     CONS_TAIL, FLATMAP_HEAD_WORDS, FLATMAP_HEADER, FLATMAP_KEYS, FLATMAP_LIMIT, FUN_BITS,
     FUN_TARGET, FUN_WORDS, MATCH_END, MATCH_POSITION,
@@ -67,6 +68,8 @@ pub struct Object {
     pub returns: Vec<(u64, u32)>,
     /// From that byte on code of that word: sorted.
     pub places: Vec<(u32, u32)>,
+    /// Remarks from that byte on, if they were asked for: sorted.
+    pub notes: Vec<(u32, Note)>,
 }
 
 /// Why a function has no machine code.
@@ -94,7 +97,22 @@ impl Refusal {
     }
 }
 
-type Cold<'a, 'e> = Box<dyn FnOnce(&mut Gen<'a, 'e>) + 'a>;
+/// A part of a template that stands behind the function.
+struct Cold<'a, 'e> {
+    /// The instruction that it belongs to, and when control gets there.
+    of: u32,
+    when: &'static str,
+    make: Box<dyn FnOnce(&mut Gen<'a, 'e>) + 'a>,
+}
+
+/// A remark on machine code, for those who read it.
+#[derive(Clone, Debug)]
+pub enum Note {
+    /// A part of the instruction begins: op and operands.
+    Part(String),
+    /// A cold part begins, of the instruction at that word: when control gets there.
+    Cold(u32, &'static str),
+}
 
 struct Gen<'a, 'e> {
     a: Asm,
@@ -111,6 +129,7 @@ struct Gen<'a, 'e> {
     /// Where the cold part of the template comes back to.
     pending: Option<Label>,
     refused: Option<Refusal>,
+    notes: Vec<(u32, Note)>,
     /// Where exceptions lead.
     handlers: Vec<u32>,
     /// Bits of the float registers that are in vector registers.
@@ -183,6 +202,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         part: first,
         pending: None,
         refused: None,
+        notes: Vec::new(),
         floats: 0,
         hints: 0,
         ranges: Ranges::new((f.start, f.end), &instructions, |i| over(&f, i)),
@@ -205,7 +225,7 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
     g.a.jcc_near(Cond::Le, used_up);
     debug_assert_eq!(g.a.here(), INNER);
     let (entry, arity) = (f.entry, f.arity);
-    g.later(move |g| {
+    g.later("the time slice ends", move |g| {
         g.a.bind(used_up);
         let pc = g.pc(entry);
         g.a.mov_i(R10, pc);
@@ -246,6 +266,9 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
             g.check_ranges();
         }
         for p in &list {
+            if env.annotated && list.len() > 1 {
+                g.notes.push((g.a.here(), Note::Part(p.to_string())));
+            }
             g.template(p);
             g.ranges.after(p, over(&f, p));
         }
@@ -254,7 +277,10 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
     g.a.ud2();
     while !g.cold.is_empty() {
         for c in std::mem::take(&mut g.cold) {
-            c(&mut g);
+            if env.annotated {
+                g.notes.push((g.a.here(), Note::Cold(c.of, c.when)));
+            }
+            (c.make)(&mut g);
         }
     }
     if let Some(r) = g.refused {
@@ -264,12 +290,14 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
     for &(pc, l) in &g.returns {
         returns.push((pc, g.a.offset(l).ok_or(Refusal::Instructions)?));
     }
+    let notes = g.notes;
     let code = g.a.finish().ok_or(Refusal::Instructions)?;
     Ok(Object {
         code,
         outer,
         returns,
         places,
+        notes,
     })
 }
 
@@ -318,7 +346,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 let l = self.a.label();
                 let pc = self.pc(to);
                 let info = decode_at(&self.f, to).filter(|i| i.op == Op::FuncInfo);
-                self.later(move |g| {
+                self.later("to the head of the function, or to another one", move |g| {
                     g.a.bind(l);
                     match info {
                         Some(i) => g.raises(&i),
@@ -339,14 +367,20 @@ impl<'a, 'e> Gen<'a, 'e> {
     fn exit(&mut self) -> Label {
         let l = self.a.label();
         let pc = self.pc(self.whole.at);
-        self.later(move |g| {
+        self.later("left to the interpreter", move |g| {
             g.a.bind(l);
             g.leave_to(pc);
         });
         l
     }
-    fn later(&mut self, f: impl FnOnce(&mut Gen<'a, 'e>) + 'a) {
-        self.cold.push(Box::new(f));
+    /// Code that stands behind the function. It is made when other instructions have been: nothing of this one holds then but what
+    /// `make` has taken along. `when` says in a few words when control gets there.
+    fn later(&mut self, when: &'static str, make: impl FnOnce(&mut Gen<'a, 'e>) + 'a) {
+        self.cold.push(Cold {
+            of: self.whole.at,
+            when,
+            make: Box::new(make),
+        });
     }
 
     // Operands.
@@ -507,7 +541,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.a.jcc(c, wrong);
             }
         }
-        self.later(move |g| {
+        self.later("a register holds what it must not", move |g| {
             g.a.bind(wrong);
             g.a.ud2();
         });
@@ -538,7 +572,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         if self.env.chaos {
             let dropped = self.a.label();
             chaos::drops(&mut self.a, chaos, dropped);
-            self.later(move |g| {
+            self.later("the machine's stack is dropped", move |g| {
                 g.a.bind(dropped);
                 g.a.load(RSP, at(CX, g.env.fields.machine_base));
                 g.a.jmp_abs(base);
@@ -560,10 +594,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         let to = self.env.stubs.helper;
         self.a.call_abs(to);
     }
-    /// The same for a helper that only looks at terms.
-    fn pure_helper(&mut self, function: u64) {
+    /// The same for a leaf: a helper that takes nothing of the heap and never collects.
+    fn leaf_helper(&mut self, function: u64) {
         self.a.mov_i(R11, function);
-        let to = self.env.stubs.pure_helper;
+        let to = self.env.stubs.leaf_helper;
         self.a.call_abs(to);
     }
     /// Runs an op that calls a native of so many arguments, at R10.
@@ -610,7 +644,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             .into_iter()
             .filter_map(|p| Some((self.pc(p), self.label_at(p)?)))
             .collect();
-        self.later(move |g| {
+        self.later("the step leads elsewhere", move |g| {
             g.a.bind(out);
             for (pc, l) in targets {
                 g.cmp_word(RCX, pc);
@@ -711,7 +745,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.a.jcc(Cond::Ne, full);
         }
         let pc = self.pc(self.whole.at);
-        self.later(move |g| {
+        self.later("no room: a collection", move |g| {
             g.a.bind(full);
             g.a.mov_i(R10, pc);
             g.a.mov_i(RCX, words | live << 32);
@@ -773,7 +807,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         let pc = self.pc(to);
         self.a.mov_i(RCX, pc);
-        self.a.load32(R11, at(RCX, -4));
+        self.a.load32(R11, at(RCX, LEAD_CODE));
     }
     fn is_self(&self, to: Target) -> bool {
         to.0 == Some(self.f.entry)
@@ -783,7 +817,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.mov_i(RCX, export);
         let address = self.env.targets.export_address;
         self.a.load(RCX, at(RCX, address));
-        self.a.load32(R11, at(RCX, -4));
+        self.a.load32(R11, at(RCX, LEAD_CODE));
     }
     fn call_local(&mut self, to: Target, tail: bool) {
         if self.is_self(to) {

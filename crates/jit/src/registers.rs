@@ -22,6 +22,11 @@ pub const HP: Reg = R15;
 /// Reductions.
 pub const REDS: Reg = R14;
 
+/// Word `n` of the object that is made at the top of the heap; its header is word 0.
+pub(crate) fn new(n: usize) -> Mem {
+    at(HP, n as i32 * 8)
+}
+
 /// Word `n` of the object that a boxed term points at; its header is word 0.
 pub(crate) fn boxed(r: Reg, n: usize) -> Mem {
     at(r, n as i32 * 8 - TAG_BOXED as i32)

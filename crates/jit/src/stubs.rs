@@ -2,9 +2,12 @@
 //! Registers are those of `registers.rs`.
 
 use crate::asm::*;
-use crate::registers::{CX, E, HP, REDS, X_REGS};
+use crate::registers::{CX, E, HP, REDS, X_REGS, boxed, new};
 use crate::{BIF_STUBS, FUN_STUBS, Fields, Helpers, Stubs, numbers, parts, searches, trees};
-use purlin_term::layout::MATCH_CONTEXT_WORDS;
+use purlin_term::fun::LEAD_ARITY;
+use purlin_term::layout::{
+    FUN_BITS, FUN_FREE_MASK, FUN_FREE_SHIFT, FUN_WORDS, MATCH_CONTEXT_WORDS,
+};
 use purlin_term::word::{Subtag, header};
 
 /// Where code stopped to run, as the byte that stands for it.
@@ -228,9 +231,9 @@ pub fn make(
     load_x(&mut a);
     a.ret();
 
-    // pure helper: the same of a function that only looks at terms.
+    // leaf helper: the same of a function that takes nothing of the heap and never collects.
     a.align(16);
-    let pure = a.here_label();
+    let leaf = a.here_label();
     save_x(&mut a);
     a.mov(RDI, CX);
     a.mov(RSI, R10);
@@ -257,14 +260,14 @@ pub fn make(
     a.jmp(function);
     a.bind(out_local);
     a.mov(R10, RCX);
-    // The arity stands in `func_info`, behind it come 32 bits, then the entry.
-    a.load16(RCX, at(R10, -6));
+    a.load16(RCX, at(R10, LEAD_ARITY));
     a.jmp(yields);
 
     // Calls of funs, by number of arguments: R10 is the term of the fun, which is one with code of its own and of that arity, R11
     // the code. Puts its environment behind the arguments.
-    const WORD3: i32 = 3 * 8 - 2;
-    const ENV: i32 = 5 * 8 - 2;
+    const { assert!(FUN_FREE_SHIFT == 8 && FUN_FREE_MASK == 0xFF) };
+    let free = boxed(R10, FUN_BITS);
+    let environment = boxed(R10, FUN_WORDS);
     let mut fun_labels = Vec::new();
     for n in 0..FUN_STUBS {
         a.align(16);
@@ -272,19 +275,19 @@ pub fn make(
         fun_labels.push(l);
         let done = a.label();
         // Words of the environment. RCX is the entry of the code, which what stands for machine code asks for.
-        a.load8(R12, at(R10, WORD3 + 1));
+        a.load8(R12, free.plus(FUN_FREE_SHIFT as i32 / 8));
         for (k, r) in X_REGS.into_iter().enumerate().skip(n) {
             let i = (k - n) as i32;
             a.alu_i(Width::D, Alu::Cmp, R12, i);
             a.jcc(Cond::E, done);
-            a.load(r, at(R10, ENV + i * 8));
+            a.load(r, environment.plus(i * 8));
         }
         // The rest goes from the last to the first.
         let first = X_REGS.len().saturating_sub(n) as i32;
         let more = a.here_label();
         a.alu_i(Width::D, Alu::Cmp, R12, first);
         a.jcc(Cond::E, done);
-        a.push_m(indexed(R10, R12, 8, ENV - 8));
+        a.push_m(indexed(R10, R12, 8, environment.disp - 8));
         a.pop_m(indexed(CX, R12, 8, (n as i32 - 1) * 8));
         a.dec(R12);
         a.jmp(more);
@@ -322,9 +325,9 @@ pub fn make(
     make_context(&mut a);
 
     let floats = [Sse::Add, Sse::Sub, Sse::Mul, Sse::Div].map(|op| numbers::operation(&mut a, op));
-    let less = numbers::less(&mut a, pure);
+    let less = numbers::less(&mut a, leaf);
     let part = parts::part(&mut a);
-    let tree = trees::look_up(&mut a, pure, helpers.map_get);
+    let tree = trees::look_up(&mut a, leaf, helpers.map_get);
     let (find_key, member) = (searches::find_key(&mut a), searches::member(&mut a));
 
     let of = |a: &Asm, l| a.offset(l).map(|o| base + u64::from(o));
@@ -333,7 +336,7 @@ pub fn make(
     s.leave = of(&a, leave)?;
     s.yields = of(&a, yields)?;
     s.helper = of(&a, helper)?;
-    s.pure_helper = of(&a, pure)?;
+    s.leaf_helper = of(&a, leaf)?;
     s.local = of(&a, local)?;
     s.resume = of(&a, resume)?;
     s.context = of(&a, context)?;
@@ -376,10 +379,8 @@ fn make_context(a: &mut Asm) {
     };
     use purlin_term::word::{KIND_MASK, SUBTAG_SHIFT, TAG_BOXED, TAG_MASK};
     const BOXED: i32 = TAG_BOXED as i32;
-    let word = |r: Reg, n: usize| at(r, n as i32 * 8 - BOXED);
-    let field = |n: usize| at(HP, n as i32 * 8);
     let subtag = |a: &mut Asm, r: Reg, by: Reg| {
-        a.load32(by, at(r, -BOXED));
+        a.load32(by, boxed(r, 0));
         a.alu_i(Width::D, Alu::And, by, KIND_MASK as i32);
     };
     let kind = |s: Subtag| (s as i32) << SUBTAG_SHIFT;
@@ -387,7 +388,7 @@ fn make_context(a: &mut Asm) {
     a.lea(RCX, at(R10, -BOXED));
     a.test8_i(RCX, TAG_MASK as u8);
     a.jcc(Cond::Ne, fail);
-    a.lea(RCX, at(HP, MATCH_CONTEXT_WORDS as i32 * 8));
+    a.lea(RCX, new(MATCH_CONTEXT_WORDS));
     a.alu(Width::Q, Alu::Cmp, RCX, E);
     a.jcc(Cond::A, fail);
     subtag(a, R10, RCX);
@@ -398,41 +399,41 @@ fn make_context(a: &mut Asm) {
     a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::SubBin));
     a.jcc(Cond::Ne, fail);
     // A part of a binary: where its bits start, and how many there are.
-    a.load8(R11, at(R10, SUB_BIN_BITS as i32 * 8 - BOXED + 1));
-    a.load(R12, word(R10, SUB_BIN_OFFSET));
+    a.load8(R11, boxed(R10, SUB_BIN_BITS).plus(1));
+    a.load(R12, boxed(R10, SUB_BIN_OFFSET));
     a.lea(R11, indexed(R11, R12, 8, 0));
-    a.load(R12, word(R10, BIN_SIZE));
+    a.load(R12, boxed(R10, BIN_SIZE));
     a.shift_i(Width::Q, Shift::Shl, R12, 3);
-    a.load8(RCX, word(R10, SUB_BIN_BITS));
+    a.load8(RCX, boxed(R10, SUB_BIN_BITS));
     a.alu(Width::Q, Alu::Add, R12, RCX);
     a.alu(Width::Q, Alu::Add, R12, R11);
-    a.load(R10, word(R10, SUB_BIN_ORIGINAL));
-    a.store(field(MATCH_POSITION), R11);
-    a.store(field(MATCH_END), R12);
+    a.load(R10, boxed(R10, SUB_BIN_ORIGINAL));
+    a.store(new(MATCH_POSITION), R11);
+    a.store(new(MATCH_END), R12);
     subtag(a, R10, RCX);
-    a.lea(R11, word(R10, HEAP_BIN_HEAD_WORDS));
+    a.lea(R11, boxed(R10, HEAP_BIN_HEAD_WORDS));
     a.alu_i(Width::D, Alu::Cmp, RCX, kind(Subtag::HeapBin));
     a.jcc(Cond::E, write);
-    a.load(R11, word(R10, REFC_BIN_BYTES));
+    a.load(R11, boxed(R10, REFC_BIN_BYTES));
     a.jmp(write);
     a.bind(heap);
-    a.lea(R11, word(R10, HEAP_BIN_HEAD_WORDS));
+    a.lea(R11, boxed(R10, HEAP_BIN_HEAD_WORDS));
     let whole = a.label();
     a.jmp(whole);
     a.bind(counted);
-    a.load(R11, word(R10, REFC_BIN_BYTES));
+    a.load(R11, boxed(R10, REFC_BIN_BYTES));
     a.bind(whole);
-    a.load(RCX, word(R10, BIN_SIZE));
+    a.load(RCX, boxed(R10, BIN_SIZE));
     a.shift_i(Width::Q, Shift::Shl, RCX, 3);
-    a.store_i(field(MATCH_POSITION), 0);
-    a.store(field(MATCH_END), RCX);
+    a.store_i(new(MATCH_POSITION), 0);
+    a.store(new(MATCH_END), RCX);
     a.bind(write);
     a.store_i(
-        at(HP, 0),
+        new(0),
         header(Subtag::MatchContext, MATCH_CONTEXT_WORDS - 1) as i32,
     );
-    a.store(field(MATCH_ORIGINAL), R10);
-    a.store(field(MATCH_BYTES), R11);
+    a.store(new(MATCH_ORIGINAL), R10);
+    a.store(new(MATCH_BYTES), R11);
     a.lea(R10, at(HP, BOXED));
     a.alu_i(Width::Q, Alu::Add, HP, MATCH_CONTEXT_WORDS as i32 * 8);
     a.ret();

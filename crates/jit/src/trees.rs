@@ -10,9 +10,9 @@ use purlin_term::layout::{MAP_BITMAP_SHIFT, MAP_LEVELS};
 use purlin_term::release;
 use purlin_term::word::{ARITY_SHIFT, SUBTAG_SHIFT, Subtag, TAG_BOXED, TAG_LIST, TAG_MASK};
 
-/// R12 is a term that is no small map, R10 an immediate; `pure` is the stub that calls a helper, `helper` the one that stands for all of it.
+/// R12 is a term that is no small map, R10 an immediate; `leaf` is the stub that calls a helper, `helper` the one that stands for all of it.
 /// RCX is the value, or no value; R11 is used.
-pub(crate) fn look_up(a: &mut Asm, pure: Label, helper: u64) -> Label {
+pub(crate) fn look_up(a: &mut Asm, leaf: Label, helper: u64) -> Label {
     a.align(16);
     let start = a.here_label();
     let general = a.label();
@@ -24,7 +24,7 @@ pub(crate) fn look_up(a: &mut Asm, pure: Label, helper: u64) -> Label {
     a.mov(RCX, R10);
     a.mov(R10, R12);
     a.mov_i(R11, helper);
-    a.call(pure);
+    a.call(leaf);
     a.pop(R12);
     a.ret();
     start

@@ -5,47 +5,62 @@
 mod entries;
 use purlin_models::{explore, sync};
 
-use entries::{BREAKPOINT, Compiled, Entries, stands_at};
+use entries::{BREAKPOINT, Compiled, Entries, leads_to, stands_at};
 use loom::sync::Arc;
 use loom::thread;
-use std::sync::atomic::AtomicUsize as Plain;
-use sync::{AtomicU16, AtomicUsize, Ordering};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicUsize as Plain, Ordering as PlainOrdering};
+use sync::{AtomicU16, AtomicU32, AtomicUsize, Ordering};
 
 /// Numbers of instructions: one of the code's own, and the one that enters compiled code.
 const OWN: u16 = 7;
 const ENTERS: u16 = 9;
+/// The address of compiled code, and what stands for none.
+const CODE: u32 = 5;
+const NONE: u32 = 3;
 
-/// The cells that lead to compiled code: the owner tells them to forget it.
-struct Cells(Plain);
+/// The maker: counts how often it is told to forget code.
+struct Maker(Plain);
 
-impl Compiled for Cells {
+impl Compiled for Maker {
     fn forget(&self, _: *const u64) {
-        self.0.store(0, Ordering::SeqCst);
+        self.0.fetch_add(1, PlainOrdering::SeqCst);
     }
 }
 
+/// What stands at the entry of a function: the half word before it, and the number of its first instruction.
+#[repr(C)]
+struct Words {
+    lead: AtomicU32,
+    word: AtomicU16,
+}
+const _: () = assert!(offset_of!(Words, word) == size_of::<AtomicU32>());
+
 struct World {
     entries: Entries,
-    /// The function's first instruction.
-    word: Box<AtomicU16>,
+    words: Box<Words>,
     /// The code that the compiler has written for the function.
     code: AtomicUsize,
-    cells: &'static Cells,
+    maker: &'static Maker,
 }
 
 impl World {
     fn new() -> Arc<World> {
         let w = World {
             entries: Entries::default(),
-            word: Box::new(AtomicU16::new(OWN)),
+            words: Box::new(Words {
+                lead: AtomicU32::new(NONE),
+                word: AtomicU16::new(OWN),
+            }),
             code: AtomicUsize::new(0),
-            cells: Box::leak(Box::new(Cells(Plain::new(0)))),
+            maker: Box::leak(Box::new(Maker(Plain::new(0)))),
         };
-        w.entries.install(w.cells, ENTERS);
+        w.entries.install(w.maker, ENTERS, NONE);
         Arc::new(w)
     }
     fn pc(&self) -> *const u64 {
-        &raw const *self.word as *const u64
+        let words: *const Words = &raw const *self.words;
+        words.wrapping_byte_add(offset_of!(Words, word)) as *const u64
     }
     fn stands(&self) -> u16 {
         // SAFETY: the word stays for as long as the world does.
@@ -65,17 +80,28 @@ impl World {
     }
     fn publish(&self) -> bool {
         self.code.store(1, Ordering::Relaxed);
-        let lead = || {
-            self.cells.0.store(1, Ordering::SeqCst);
-            true
-        };
         // SAFETY: as above.
-        unsafe { self.entries.publish(self.pc(), lead) }
+        unsafe { self.entries.publish(self.pc(), CODE) }
     }
     fn withdraw(&self) {
-        let unlead = || self.cells.0.store(0, Ordering::SeqCst);
         // SAFETY: as above.
-        unsafe { self.entries.withdraw(self.pc(), unlead) }
+        unsafe { self.entries.withdraw(self.pc()) }
+    }
+    fn leads_to(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { leads_to(self.pc()) }
+    }
+    /// A compiled caller comes by the half word.
+    fn call(&self) {
+        match self.leads_to() {
+            NONE => {}
+            CODE => assert_eq!(
+                self.code.load(Ordering::Relaxed),
+                1,
+                "called before it was written"
+            ),
+            n => panic!("{n} stands before the entry"),
+        }
     }
     /// A thread comes to the word.
     fn run(&self) {
@@ -95,6 +121,7 @@ impl World {
                     "entered before it was written"
                 );
                 assert_eq!(self.own(), OWN);
+                self.call();
             }
             n => panic!("{n} stands there"),
         }
@@ -120,7 +147,7 @@ fn the_own_instruction_is_always_found() {
             published
         });
         w.run();
-        w.run();
+        w.call();
         let stood = tracer.join().expect("runs");
         assert_eq!(
             stood, BREAKPOINT,
@@ -128,7 +155,7 @@ fn the_own_instruction_is_always_found() {
         );
         compiler.join().expect("runs");
         assert_eq!((w.stands(), w.own()), (OWN, OWN));
-        assert_eq!(w.cells.0.load(Ordering::SeqCst), 0);
+        assert_eq!(w.leads_to(), NONE);
     });
 }
 
@@ -140,13 +167,11 @@ fn a_breakpoint_wins() {
         let compiler = w.clone();
         let compiler = thread::spawn(move || compiler.publish());
         w.set();
-        let leads = w.cells.0.load(Ordering::SeqCst);
-        assert_eq!((w.stands(), leads), (BREAKPOINT, 0));
+        assert_eq!((w.stands(), w.leads_to()), (BREAKPOINT, NONE));
         let published = compiler.join().expect("runs");
-        assert_eq!(
-            (w.stands(), w.cells.0.load(Ordering::SeqCst)),
-            (BREAKPOINT, 0)
-        );
+        assert_eq!((w.stands(), w.leads_to()), (BREAKPOINT, NONE));
+        let told = w.maker.0.load(PlainOrdering::SeqCst);
+        assert_eq!(told, usize::from(published));
         // Published before, and forgotten: then nothing is there to be withdrawn.
         if published {
             w.withdraw();
@@ -155,7 +180,7 @@ fn a_breakpoint_wins() {
         w.clear();
         assert_eq!((w.stands(), w.own()), (OWN, OWN));
         assert!(w.publish(), "what was cleared may be compiled again");
-        assert_eq!((w.stands(), w.own()), (ENTERS, OWN));
+        assert_eq!((w.stands(), w.own(), w.leads_to()), (ENTERS, OWN, CODE));
     });
 }
 
@@ -171,6 +196,7 @@ fn one_publishes() {
         assert!(mine != theirs, "both or none");
         let at = w.pc() as usize;
         w.entries.forget(at..at + 1);
-        assert_eq!(w.cells.0.load(Ordering::SeqCst), 0);
+        assert_eq!(w.leads_to(), NONE);
+        assert_eq!(w.maker.0.load(PlainOrdering::SeqCst), 1);
     });
 }

@@ -117,6 +117,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
         &[
             "asm",
             "decode",
+            "operands",
             "commands",
             "ranges",
             "registers",
@@ -541,6 +542,27 @@ fn nobody_panics_for_want_of_a_reader() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// An operand of an instruction has the name in its row (`crates/jit/src/operands.rs`).
+#[test]
+fn templates_read_operands_by_name() {
+    let tree = Tree::read(&root().join("jit").join("src"));
+    let mut found = 0;
+    for (file, text) in &tree.files {
+        let by_index = |l: &&str| {
+            ["args()[", "operands()[", "args[", "operands["]
+                .iter()
+                .any(|f| l.contains(f))
+        };
+        for line in text.lines().filter(by_index) {
+            // The type itself counts them.
+            let home = line.contains("self.operands[..");
+            println!("{file}: {}", line.trim());
+            found += usize::from(!home);
+        }
+    }
+    assert!(found == 0, "{found} operands are read by their index");
+}
+
 /// Whether a line tells tags or words of objects by a number.
 fn knows_a_layout(line: &str) -> bool {
     let word = line.match_indices("ptr().add(").any(|(at, call)| {
@@ -549,13 +571,19 @@ fn knows_a_layout(line: &str) -> bool {
     });
     // Words of objects in machine code. The header is word 0.
     let word = word
-        || ["boxed(", " word("]
+        || ["boxed(", " word(", "at(HP"]
             .iter()
             .flat_map(|f| line.split(f).skip(1))
             .any(|call| {
                 let n = call.split([',', ')']).nth(1).unwrap_or_default().trim();
                 n != "0" && n.parse::<u32>().is_ok()
             });
+    // What stands before the entry of a function.
+    let word = word
+        || ["at(R10, -", "at(RCX, -"].iter().any(|f| {
+            let n = line.split(f).nth(1).and_then(|n| n.chars().next());
+            n.is_some_and(|c| c.is_ascii_digit())
+        });
     let masks = [
         "test8_i(RCX, 3)",
         "test8_i(RCX, 15)",

@@ -632,6 +632,7 @@ fn machine_code_does_what_steps_do() {
                 native: &|_| None,
                 natives_traced: 0,
                 stressed: false,
+                annotated: false,
                 chaos: false,
                 no_value: Term::NON_VALUE.raw(),
                 true_word: am::TRUE.raw(),

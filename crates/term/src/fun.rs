@@ -259,6 +259,11 @@ pub fn uncompiled() -> u32 {
 /// In the first byte of the word before the stub of a native: it changes code, and machine code is left before it runs.
 pub const LEADS_ELSEWHERE: u8 = 1;
 
+/// Bytes from an instruction that a call may lead to, to parts of the word before it ([`lead_word`]): a byte, 16 bits, 32 bits.
+pub const LEAD_FLAGS: i32 = -8;
+pub const LEAD_ARITY: i32 = -6;
+pub const LEAD_CODE: i32 = -4;
+
 /// The word that stands before every instruction that a call may lead to; the last one of `func_info`, where there is one.
 ///
 /// ```text
@@ -266,6 +271,7 @@ pub const LEADS_ELSEWHERE: u8 = 1;
 /// bits 16 to 31  arguments
 /// bits 32 to 63  address of the machine code, or of what stands for it
 /// ```
+/// [`LEAD_FLAGS`], [`LEAD_ARITY`] and [`LEAD_CODE`] are where those lie.
 #[inline]
 pub fn lead_word(arity: u32) -> u64 {
     u64::from(arity & 0xFFFF) << 16 | u64::from(uncompiled()) << 32

@@ -65,34 +65,37 @@ impl<'a, 'e> Gen<'a, 'e> {
         let (bif_pc, helper) = (self.env.fields.bif_pc, self.env.helpers.arith);
         let none = self.env.no_value;
         self.pending = Some(next);
-        self.later(move |g| {
-            g.a.bind(cold);
-            let made = g.a.label();
-            // The first three have stubs for floats.
-            if number <= arith::MUL && !g.env.stressed {
-                let floats = g.env.stubs.floats[number];
+        self.later(
+            "other numbers than small integers, or a result that is none",
+            move |g| {
+                g.a.bind(cold);
+                let made = g.a.label();
+                // The first three have stubs for floats.
+                if number <= arith::MUL && !g.env.stressed {
+                    let floats = g.env.stubs.floats[number];
+                    g.operands(pa, pb);
+                    g.a.call_abs(floats);
+                    g.a.test(D, RCX, RCX);
+                    g.a.jcc(Cond::Ne, made);
+                }
+                g.a.mov_i(R11, pc);
+                g.a.store(at(CX, bif_pc), R11);
                 g.operands(pa, pb);
-                g.a.call_abs(floats);
-                g.a.test(D, RCX, RCX);
-                g.a.jcc(Cond::Ne, made);
-            }
-            g.a.mov_i(R11, pc);
-            g.a.store(at(CX, bif_pc), R11);
-            g.operands(pa, pb);
-            // The result is written before anything is collected: the register may be among those that are live then.
-            let result = match dst {
-                Dst::X(x) => u64::from(x) + 1,
-                Dst::Y(y) => (u64::from(y) + 1) | RESULT_IN_FRAME,
-            };
-            let body = if fail.0.is_none() { IN_BODY } else { 0 };
-            g.a.mov_i(R12, number as u64 | live.0 << 8 | body | result << 32);
-            g.helper(helper);
-            g.cmp_word(RCX, none);
-            g.a.jcc(Cond::E, failed);
-            g.a.bind(made);
-            g.put(dst, RCX);
-            g.a.jmp(next);
-        });
+                // The result is written before anything is collected: the register may be among those that are live then.
+                let result = match dst {
+                    Dst::X(x) => u64::from(x) + 1,
+                    Dst::Y(y) => (u64::from(y) + 1) | RESULT_IN_FRAME,
+                };
+                let body = if fail.0.is_none() { IN_BODY } else { 0 };
+                g.a.mov_i(R12, number as u64 | live.0 << 8 | body | result << 32);
+                g.helper(helper);
+                g.cmp_word(RCX, none);
+                g.a.jcc(Cond::E, failed);
+                g.a.bind(made);
+                g.put(dst, RCX);
+                g.a.jmp(next);
+            },
+        );
         cold
     }
     /// The end of a template with an `arith_aside`.
@@ -226,7 +229,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             if natural {
                 return self.rejoin();
             }
-            self.later(move |g| {
+            self.later("a negative dividend", move |g| {
                 g.a.bind(negative);
                 g.divide(o, pa, pb, cold);
                 g.a.jmp(done);

@@ -27,7 +27,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.alu_i(D, Or, RCX, TAG_SMALL as i32);
         self.put(dst, RCX);
         // Within a byte it takes the next one as well.
-        self.later(move |g| {
+        self.later("a byte that begins within a byte", move |g| {
             g.a.bind(odd);
             g.a.store(boxed(c, MATCH_POSITION), RCX);
             g.a.mov(R12, R11);
@@ -76,7 +76,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.put(dst, r);
         }
         self.a.bind(done);
-        self.later(move |g| {
+        self.later("a match context is made", move |g| {
             g.a.bind(new);
             g.a.mov(R10, r);
             let stub = g.env.stubs.context;
@@ -125,7 +125,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         if bits > 56 {
             return;
         }
-        self.later(move |g| {
+        self.later("bits that begin within a byte", move |g| {
             g.a.bind(odd);
             g.read_within(c, bits, other);
             g.a.jmp(done);
@@ -153,7 +153,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             return;
         }
         // Whole bytes, and no more is read.
-        self.later(move |g| {
+        self.later("fewer than eight bytes are left", move |g| {
             let n = (bits / 8) as i32;
             g.a.bind(near_end);
             g.a.test8_i(R12, 7);
@@ -269,10 +269,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         self.a.bind(done);
         let (f, none) = (self.env.helpers.utf8, self.env.no_value);
-        self.later(move |g| {
+        self.later("a character of several bytes", move |g| {
             g.a.bind(long);
             g.a.mov(R10, c);
-            g.pure_helper(f);
+            g.leaf_helper(f);
             g.cmp_word(RCX, none);
             g.a.jcc(Cond::E, other);
             if let Some(d) = dst {

@@ -154,7 +154,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             false => other,
             true => {
                 let l = self.a.label();
-                self.later(move |g| {
+                self.later("it fails: the limit is dropped", move |g| {
                     g.a.bind(l);
                     g.a.pop(RCX);
                     g.a.jmp(other);
@@ -226,11 +226,11 @@ impl<'a, 'e> Gen<'a, 'e> {
                     self.a.inc(R12);
                     self.a.bind(done);
                     let f = self.env.helpers.put_utf8;
-                    self.later(move |g| {
+                    self.later("a character of several bytes", move |g| {
                         g.a.bind(long);
                         g.a.mov(RCX, r);
                         g.a.mov(R10, R12);
-                        g.pure_helper(f);
+                        g.leaf_helper(f);
                         g.a.test(Q, RCX, RCX);
                         g.a.jcc(Cond::E, fail);
                         g.a.mov(R12, RCX);
@@ -243,7 +243,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                     self.a.mov(R10, R12);
                     self.a.load(R12, at(RSP, 0));
                     let f = self.env.helpers.put_bytes;
-                    self.pure_helper(f);
+                    self.leaf_helper(f);
                     self.a.test(Q, RCX, RCX);
                     self.a.jcc(Cond::E, fail);
                     self.a.mov(R12, RCX);
@@ -317,11 +317,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.store_i(at(R12, 0), 0);
         if list.iter().all(|s| s.most().1) {
             let words = (most + 7) / 8;
-            self.a.store_i(
-                at(HP, 0),
-                header(Subtag::HeapBin, 1 + words as usize) as i32,
-            );
-            self.a.store_i(at(HP, 8), most);
+            self.a
+                .store_i(new(0), header(Subtag::HeapBin, 1 + words as usize) as i32);
+            self.a.store_i(new(BIN_SIZE), most);
             return self.made(dst, TAG_BOXED, head + words);
         }
         self.a.alu(Q, Sub, R12, HP);
@@ -332,8 +330,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.mov(R11, RCX);
         self.a.shift_i(Q, Shl, R11, ARITY_SHIFT as u8);
         self.a.alu_i(Q, Or, R11, header(Subtag::HeapBin, 0) as i32);
-        self.a.store(at(HP, 0), R11);
-        self.a.store(at(HP, 8), R12);
+        self.a.store(new(0), R11);
+        self.a.store(new(BIN_SIZE), R12);
         self.a.lea(R10, at(HP, TAG_BOXED as i32));
         self.a.lea(HP, indexed(HP, RCX, 8, 8));
         self.put(dst, R10);
@@ -412,11 +410,11 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         self.a.store_i(boxed(r, SUB_BIN_BITS), 0);
         self.a
-            .store_i(at(HP, 0), header(Subtag::SubBin, SUB_BIN_WORDS - 1) as i32);
-        self.a.store(at(HP, 8), R12);
-        self.a.store_i(at(HP, 16), 0);
-        self.a.store_i(at(HP, 24), WRITABLE);
-        self.a.store(at(HP, 32), R11);
+            .store_i(new(0), header(Subtag::SubBin, SUB_BIN_WORDS - 1) as i32);
+        self.a.store(new(BIN_SIZE), R12);
+        self.a.store_i(new(SUB_BIN_OFFSET), 0);
+        self.a.store_i(new(SUB_BIN_BITS), WRITABLE);
+        self.a.store(new(SUB_BIN_ORIGINAL), R11);
         self.made(dst, TAG_BOXED, SUB_BIN_WORDS as i32);
     }
 }

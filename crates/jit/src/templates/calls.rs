@@ -2,7 +2,7 @@
 
 use super::*;
 use purlin_isa::ops::BASE;
-use purlin_term::fun::LEADS_ELSEWHERE;
+use purlin_term::fun::{LEAD_FLAGS, LEADS_ELSEWHERE};
 use purlin_term::layout::{FUN_ARITY_MASK, FUN_BY_NAME};
 
 impl<'a, 'e> Gen<'a, 'e> {
@@ -67,7 +67,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load(RCX, at(R11, address));
         self.a.test(Q, RCX, RCX);
         self.a.jcc(Cond::E, exit);
-        self.a.load32(R11, at(RCX, -4));
+        self.a.load32(R11, at(RCX, LEAD_CODE));
         self.a.bind(found);
         let stub = self.env.stubs.fun[n as usize];
         let next = self.next_place();
@@ -84,13 +84,13 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
         }
         // An export stands there in the place of a fun entry.
-        self.later(move |g| {
+        self.later("a fun by its name, or one of another arity", move |g| {
             g.a.bind(by_name);
             g.a.alu_i(D, Cmp, RCX, (n | FUN_BY_NAME) as i32);
             g.a.jcc(Cond::Ne, exit);
             g.a.load(R11, boxed(R10, FUN_TARGET));
             g.a.load(RCX, at(R11, g.env.targets.export_address));
-            g.a.load32(R11, at(RCX, -4));
+            g.a.load32(R11, at(RCX, LEAD_CODE));
             g.a.alu_i(D, Cmp, R11, g.env.stubs.local as i32);
             g.a.jcc(Cond::Ne, found);
             // No machine code: a native, or a function that has none yet.
@@ -108,10 +108,10 @@ impl<'a, 'e> Gen<'a, 'e> {
         let exit = self.exit();
         self.a.mov_i(R10, n);
         let f = self.env.helpers.callee;
-        self.pure_helper(f);
+        self.leaf_helper(f);
         self.a.test(Q, RCX, RCX);
         self.a.jcc(Cond::E, exit);
-        self.a.load32(R11, at(RCX, -4));
+        self.a.load32(R11, at(RCX, LEAD_CODE));
         let native = self.a.label();
         self.a.alu_i(D, Cmp, R11, self.env.stubs.local as i32);
         self.a.jcc(Cond::E, native);
@@ -128,7 +128,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.a.jmp_r(R11);
             }
         }
-        self.later(move |g| {
+        self.later("a native, or a function without machine code", move |g| {
             g.a.bind(native);
             g.native_of_fun(n, frame, next, exit);
         });
@@ -156,7 +156,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load16(R11, at(RCX, 0));
         self.a.alu_i(D, Cmp, R11, i32::from(variant));
         self.a.jcc(Cond::Ne, exit);
-        self.a.load8(R11, at(RCX, -8));
+        self.a.load8(R11, at(RCX, LEAD_FLAGS));
         self.a.test8_i(R11, LEADS_ELSEWHERE);
         self.a.jcc(Cond::Ne, exit);
         // The call counts for itself, beside the native.

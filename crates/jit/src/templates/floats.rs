@@ -43,7 +43,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// A step of the instruction that comes back to `to`, with the vector registers as they are then.
     fn float_aside(&mut self, to: Label) -> Label {
         let (l, i, floats) = (self.a.label(), self.whole, self.floats);
-        self.later(move |g| {
+        self.later("a step of the whole", move |g| {
             g.a.bind(l);
             g.whole = i;
             g.step_of(&i);
@@ -78,7 +78,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.float_out(dst, v);
         self.a.bind(done);
         let dst = self.fr(dst);
-        self.later(move |g| {
+        self.later("an integer", move |g| {
             g.a.bind(integer);
             g.if_not_small(r, other);
             g.a.mov(RCX, r);
@@ -90,8 +90,8 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     pub(super) fn fstore(&mut self, FStore { src, dst }: FStore) {
         let v = self.float_in(src);
-        self.store_word_by(at(HP, 0), header(Subtag::Float, 1), R10);
-        self.a.movsd_store(at(HP, FLOAT_BITS as i32 * 8), v);
+        self.store_word_by(new(0), header(Subtag::Float, 1), R10);
+        self.a.movsd_store(new(FLOAT_BITS), v);
         self.made(dst, TAG_BOXED, FLOAT_WORDS as i32);
     }
     pub(super) fn fmove(&mut self, FMove { src, dst }: FMove) {

@@ -26,17 +26,17 @@ impl<'a, 'e> Gen<'a, 'e> {
         let n = environment.all().len();
         // As the instruction, it does without room that was not made before.
         let other = self.step_aside();
-        self.a.lea(RCX, at(HP, (FUN_WORDS + n) as i32 * 8));
+        self.a.lea(RCX, new(FUN_WORDS + n));
         self.a.alu(Q, Cmp, RCX, E);
         self.a.jcc(Cond::A, other);
         // The helper finds there how many words of environment there are.
-        self.a.store_i(at(HP, FUN_BITS as i32 * 8), n as i32);
+        self.a.store_i(new(FUN_BITS), n as i32);
         self.a.mov(R10, HP);
         self.a.mov_i(RCX, entry);
         let f = self.env.helpers.make_fun;
-        self.pure_helper(f);
+        self.leaf_helper(f);
         for (k, v) in environment.all().enumerate() {
-            self.store_arg(at(HP, (FUN_WORDS + k) as i32 * 8), v);
+            self.store_arg(new(FUN_WORDS + k), v);
         }
         self.made(dst, TAG_BOXED, (FUN_WORDS + n) as i32);
     }

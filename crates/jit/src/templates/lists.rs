@@ -42,8 +42,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.put(dst, d);
     }
     pub(super) fn put_list(&mut self, PutList { hd, tl, dst }: PutList) {
-        self.store_arg(at(HP, 0), hd);
-        self.store_arg(at(HP, CONS_TAIL as i32 * 8), tl);
+        self.store_arg(new(0), hd);
+        self.store_arg(new(CONS_TAIL), tl);
         self.made(dst, TAG_LIST, 2);
     }
     /// `hd(list)` and `tl(list)`, of which one of both is given.

@@ -41,22 +41,25 @@ impl<'a, 'e> Gen<'a, 'e> {
         compare(self);
         self.a.jcc(Cond::Ne, slow);
         self.a.bind(found);
-        self.later(move |g| {
-            let is = g.a.label();
-            g.a.bind(slow);
-            g.a.load(RCX, boxed(R12, MAP_SIZE));
-            g.a.test(D, RCX, RCX);
-            g.a.jcc(Cond::E, to);
-            let again = g.a.here_label();
-            compare(g);
-            g.a.jcc(Cond::E, is);
-            g.a.dec(RCX);
-            g.a.jcc(Cond::Ne, again);
-            g.a.jmp(to);
-            g.a.bind(is);
-            g.a.store8(hint, RCX);
-            g.a.jmp(found);
-        });
+        self.later(
+            "the key is not where it was the last time: all keys",
+            move |g| {
+                let is = g.a.label();
+                g.a.bind(slow);
+                g.a.load(RCX, boxed(R12, MAP_SIZE));
+                g.a.test(D, RCX, RCX);
+                g.a.jcc(Cond::E, to);
+                let again = g.a.here_label();
+                compare(g);
+                g.a.jcc(Cond::E, is);
+                g.a.dec(RCX);
+                g.a.jcc(Cond::Ne, again);
+                g.a.jmp(to);
+                g.a.bind(is);
+                g.a.store8(hint, RCX);
+                g.a.jmp(found);
+            },
+        );
     }
     /// Where the context has the hint for the next key that this code looks for.
     fn hint(&mut self) -> Mem {
@@ -104,7 +107,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             }
             g.a.push(R12);
             g.a.mov(R10, R12);
-            g.pure_helper(f);
+            g.leaf_helper(f);
             g.a.pop(R12);
             g.cmp_word(RCX, none);
             g.a.jcc(Cond::E, missing);
@@ -114,26 +117,29 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         self.a.load(RCX, indexed(R12, RCX, 8, VALUES_BEFORE));
         self.a.bind(done);
-        self.later(move |g| {
-            if !matches!(key, Src::C(_)) {
-                g.a.bind(general);
-                ask(g);
-                g.a.jmp(done);
-            }
-            g.a.bind(tree);
-            match key {
-                Src::C(w) => g.a.mov_i(R10, w),
-                _ => {
-                    let r = g.get(key, R10);
-                    g.a.mov(R10, r);
+        self.later(
+            "a map of another kind, or a key that is no immediate",
+            move |g| {
+                if !matches!(key, Src::C(_)) {
+                    g.a.bind(general);
+                    ask(g);
+                    g.a.jmp(done);
                 }
-            }
-            let stub = g.env.stubs.tree;
-            g.a.call_abs(stub);
-            g.cmp_word(RCX, none);
-            g.a.jcc(Cond::E, missing);
-            g.a.jmp(done);
-        });
+                g.a.bind(tree);
+                match key {
+                    Src::C(w) => g.a.mov_i(R10, w),
+                    _ => {
+                        let r = g.get(key, R10);
+                        g.a.mov(R10, r);
+                    }
+                }
+                let stub = g.env.stubs.tree;
+                g.a.call_abs(stub);
+                g.cmp_word(RCX, none);
+                g.a.jcc(Cond::E, missing);
+                g.a.jmp(done);
+            },
+        );
     }
     pub(super) fn get_map_elements(&mut self, op: GetMapElements) {
         let GetMapElements {
@@ -182,11 +188,11 @@ impl<'a, 'e> Gen<'a, 'e> {
         }
         let words = FLATMAP_HEAD_WORDS + n;
         self.room(words as u64, live);
-        self.a.store_i(at(HP, 0), FLATMAP_HEADER as i32);
-        self.a.store_i(at(HP, MAP_SIZE as i32 * 8), n as i32);
-        self.store_arg(at(HP, FLATMAP_KEYS as i32 * 8), keys);
+        self.a.store_i(new(0), FLATMAP_HEADER as i32);
+        self.a.store_i(new(MAP_SIZE), n as i32);
+        self.store_arg(new(FLATMAP_KEYS), keys);
         for (k, v) in values.all().enumerate() {
-            self.store_arg(at(HP, (FLATMAP_HEAD_WORDS + k) as i32 * 8), v);
+            self.store_arg(new(FLATMAP_HEAD_WORDS + k), v);
         }
         self.made(dst, TAG_BOXED, words as i32);
     }
@@ -256,7 +262,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.a.store(indexed(HP, RCX, 8, HEAD - 8), r);
         }
         let whole = self.whole;
-        self.later(move |g| {
+        self.later("the first value stays: do the others?", move |g| {
             g.whole = whole;
             g.a.bind(same);
             let again = g.a.label();

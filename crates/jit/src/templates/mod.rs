@@ -66,7 +66,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     pub(super) fn step_aside(&mut self) -> Label {
         let l = self.a.label();
         let i = self.whole;
-        self.later(move |g| {
+        self.later("a step of the whole", move |g| {
             g.a.bind(l);
             g.whole = i;
             g.step_of(&i);

@@ -67,7 +67,7 @@ impl<'a, 'e> Gen<'a, 'e> {
             self.drop_frame(frame);
         }
         self.ret();
-        self.later(move |g| {
+        self.later("no short search: the native", move |g| {
             g.whole = i;
             g.a.bind(other);
             g.native_returning(&i, frame, arity);

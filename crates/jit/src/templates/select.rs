@@ -77,7 +77,7 @@ impl<'a, 'e> Gen<'a, 'e> {
                 Some(place) => self.place(place),
             })
             .collect();
-        self.later(move |g| {
+        self.later("the table", move |g| {
             g.a.align(8);
             g.a.bind(table);
             for l in labels {

@@ -51,9 +51,9 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     fn new_tuple(&mut self, elements: impl ExactSizeIterator<Item = Src>, dst: Dst) {
         let n = elements.len();
-        self.store_word_by(at(HP, 0), header(Subtag::Tuple, n), R10);
+        self.store_word_by(new(0), header(Subtag::Tuple, n), R10);
         for (k, e) in elements.enumerate() {
-            self.store_arg(at(HP, (k + TUPLE_FIRST) as i32 * 8), e);
+            self.store_arg(new(k + TUPLE_FIRST), e);
         }
         self.made(dst, TAG_BOXED, n as i32 + 1);
     }
@@ -72,7 +72,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         let r = self.get(src, R10);
         // Only RCX is used for the words, and R11 for large ones.
         for k in 0..=size {
-            let m = at(HP, k as i32 * 8);
+            let m = new(k);
             // The last of several values of an element counts.
             match updates.all().rev().find(|u| u.0 == k) {
                 Some((_, value)) => self.store_arg(m, value),

@@ -96,7 +96,7 @@ impl<'a, 'e> Gen<'a, 'e> {
         if both {
             return;
         }
-        self.later(move |g| {
+        self.later("no two small integers", move |g| {
             g.a.bind(cold);
             general(g, Some(next));
         });
@@ -194,10 +194,10 @@ impl<'a, 'e> Gen<'a, 'e> {
             true => self.env.helpers.same,
             false => self.env.helpers.equal,
         };
-        self.later(move |g| {
+        self.later("words that differ", move |g| {
             g.a.bind(cold);
             g.operands(pa, pb);
-            g.pure_helper(helper);
+            g.leaf_helper(helper);
             g.a.test8_i(RCX, 1);
             g.a.jcc(if wanted { Cond::E } else { Cond::Ne }, to);
             g.a.jmp(next);

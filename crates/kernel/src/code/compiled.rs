@@ -15,7 +15,7 @@ use purlin_loader::lower::LoweredFunction;
 use purlin_native::cx::LEFT_PLACES;
 use purlin_term::fun;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// The maker and owner of machine code.
 pub trait Compiled: Sync {
@@ -82,16 +82,6 @@ pub(super) fn leads_nowhere(words: &mut [u64], f: &LoweredFunction) {
         return;
     };
     *w = *w & 0xFFFF_FFFF | u64::from(fun::uncompiled()) << 32;
-}
-
-/// The half of a word before `entry` that leads to machine code.
-///
-/// # Safety
-/// `entry` is an instruction that calls lead to.
-#[inline]
-pub unsafe fn lead(entry: *const u64) -> &'static AtomicU32 {
-    // SAFETY: by the contract.
-    unsafe { &*((entry as *const AtomicU32).sub(1)) }
 }
 
 /// Reductions between samples while a scheduler is new.

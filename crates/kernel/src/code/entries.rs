@@ -14,14 +14,21 @@
 //!
 //! At a line of a module that is loaded for a debugger: `debug_line`, or `line_breakpoint` in its place.
 //!
+//! The half of a word before the entry of a function (`purlin_term::fun::lead_word`) is owned here too: it is the address of its
+//! compiled code, by which compiled callers come, or what stands for none. It leads to compiled code from `publish` on, and to
+//! what stands for none again from the moment that the word at the entry does not enter compiled code any more.
+//!
 //! # Invariants
 //! * Every store into code that runs is in this file, under the lock of the owner.
 //! * A word is patched if and only if it has a record, which has its original: that is never a patch itself.
 //! * A function with a breakpoint has no compiled code that anybody enters: [`Entries::publish`] refuses it.
+//! * The half word before an entry changes with the state of the entry alone, under the same lock: before the word at the entry on
+//!   the way to `compiled`, behind it on the way back. Who finds the instruction that enters compiled code, and acquires, finds
+//!   either the code or that there is none.
 //! * Those who run code read the number without the lock ([`stands_at`]). Who meets a patch and then finds no record reads the
 //!   word again under the lock: it was cleared meanwhile. So nobody has to wait for those who are just about to run a patch.
 
-use crate::sync::{AtomicU16, Ordering, RwLock};
+use crate::sync::{AtomicU16, AtomicU32, Ordering, RwLock};
 use purlin_isa::ops::{Form, Op};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -41,8 +48,8 @@ const LINE_BREAKPOINT: u16 = number(Op::LineBreakpoint, &[Form::H]);
 
 /// The one that makes compiled code. Where nobody does, no entry is ever published.
 pub trait Compiled: Sync {
-    /// Nobody is to enter the compiled code of the function at `entry` any more: its word has its original again. Called under
-    /// the lock of the owner, which must not be asked for anything.
+    /// Nobody is to enter the compiled code of the function at `entry` any more: its word has its original again, and nothing leads
+    /// to its code. Called under the lock of the owner, which must not be asked for anything.
     fn forget(&self, entry: *const u64);
 }
 
@@ -50,6 +57,15 @@ pub trait Compiled: Sync {
 enum State {
     Breakpoint,
     Compiled,
+}
+
+/// Where compiled code comes from, and what is stored where there is some, or none.
+struct Maker {
+    who: &'static dyn Compiled,
+    /// The number of the instruction that enters compiled code.
+    enters: u16,
+    /// What stands for the code of a function that has none.
+    none: u32,
 }
 
 struct Patched {
@@ -61,8 +77,7 @@ struct Patched {
 #[derive(Default)]
 pub struct Entries {
     patched: RwLock<HashMap<usize, Patched>>,
-    /// The maker of compiled code, and the number of the instruction that enters it.
-    compiled: OnceLock<(&'static dyn Compiled, u16)>,
+    maker: OnceLock<Maker>,
 }
 
 /// The word that an instruction begins with.
@@ -75,15 +90,26 @@ unsafe fn word<'a>(pc: *const u64) -> &'a AtomicU16 {
     unsafe { &*(pc as *const AtomicU16) }
 }
 
+/// The half word before an entry.
+///
+/// # Safety
+/// `pc` is an instruction that a call may lead to, of code that stays for `'a`.
+#[inline(always)]
+unsafe fn lead<'a>(pc: *const u64) -> &'a AtomicU32 {
+    // SAFETY: by the contract of this function, a word stands before it; all look at its upper half by this type.
+    unsafe { &*(pc as *const AtomicU32).sub(1) }
+}
+
 impl Entries {
-    /// Says who makes compiled code, and the number of the instruction that enters it. Only the first call does.
-    pub fn install(&self, who: &'static dyn Compiled, enters: u16) {
-        let _ = self.compiled.set((who, enters));
+    /// Says who makes compiled code, the number of the instruction that enters it, and what stands for the code of a function that
+    /// has none. Only the first call does.
+    pub fn install(&self, who: &'static dyn Compiled, enters: u16, none: u32) {
+        let _ = self.maker.set(Maker { who, enters, none });
     }
     fn is_patch(&self, number: u16) -> bool {
         number == BREAKPOINT
             || number == LINE_BREAKPOINT
-            || self.compiled.get().is_some_and(|c| c.1 == number)
+            || self.maker.get().is_some_and(|m| m.enters == number)
     }
     /// Whether another instruction stands at `pc` than the code's own, at this moment.
     ///
@@ -144,22 +170,21 @@ impl Entries {
     /// # Safety
     /// As for [`Entries::set_breakpoint`].
     pub unsafe fn clear_breakpoint(&self, pc: *const u64) {
-        self.restore(pc, State::Breakpoint, || {});
+        self.restore(pc, State::Breakpoint);
     }
-    /// Has calls of the function at `pc` enter its compiled code. `lead` is called before, under the lock: it looks whether the
-    /// code still holds, leads to it what calls the function in other ways, and says whether it did. False: it did not, or there
-    /// is a breakpoint or other compiled code.
+    /// Has calls of the function at `pc` enter its compiled code, which lies at that address. False: there is a breakpoint or other
+    /// compiled code.
     ///
     /// # Safety
-    /// As for [`Entries::set_breakpoint`].
+    /// As for [`Entries::set_breakpoint`], and `pc` is the entry of a function. The code is complete.
     #[must_use]
-    pub unsafe fn publish(&self, pc: *const u64, lead: impl FnOnce() -> bool) -> bool {
-        let Some(&(_, enters)) = self.compiled.get() else {
+    pub unsafe fn publish(&self, pc: *const u64, code: u32) -> bool {
+        let Some(&Maker { enters, .. }) = self.maker.get() else {
             return false;
         };
         let word = word(pc);
         let mut all = self.patched.write();
-        if all.contains_key(&(pc as usize)) || !lead() {
+        if all.contains_key(&(pc as usize)) {
             return false;
         }
         let p = Patched {
@@ -168,33 +193,49 @@ impl Entries {
         };
         debug_assert!(!self.is_patch(p.original));
         all.insert(pc as usize, p);
-        // Last: who finds it finds all that `lead` has stored, if it acquires before it looks.
+        lead(pc).store(code, Ordering::Release);
+        // Last: who finds it finds the code, if it acquires before it looks.
         word.store(enters, Ordering::Release);
         true
     }
-    /// Has calls of the function at `pc` run its own code again, if they enter compiled code. `unlead` is called behind, under the
-    /// lock.
+    /// Has calls of the function at `pc` run its own code again, if they enter compiled code.
     ///
     /// # Safety
-    /// As for [`Entries::set_breakpoint`].
-    pub unsafe fn withdraw(&self, pc: *const u64, unlead: impl FnOnce()) {
-        self.restore(pc, State::Compiled, unlead);
+    /// As for [`Entries::publish`].
+    pub unsafe fn withdraw(&self, pc: *const u64) {
+        self.restore(pc, State::Compiled);
     }
-    /// Puts the original word back where one of that state stands, and calls `then` under the lock.
+    /// Puts the original word back where one of that state stands.
     ///
     /// # Safety
     /// As for [`Entries::set_breakpoint`].
-    unsafe fn restore(&self, pc: *const u64, from: State, then: impl FnOnce()) {
+    unsafe fn restore(&self, pc: *const u64, from: State) {
         let mut all = self.patched.write();
         if let Some(p) = all.get(&(pc as usize)).filter(|p| p.state == from) {
             word(pc).store(p.original, Ordering::Release);
             all.remove(&(pc as usize));
-            then();
+            if from == State::Compiled {
+                self.lead_nowhere(pc);
+            }
         }
     }
-    fn forget_compiled(&self, pc: *const u64) {
-        if let Some((who, _)) = self.compiled.get() {
-            who.forget(pc);
+    /// Nothing leads to the compiled code of the function at `pc` any more, which had some.
+    ///
+    /// # Safety
+    /// As for [`Entries::publish`].
+    unsafe fn lead_nowhere(&self, pc: *const u64) {
+        if let Some(m) = self.maker.get() {
+            lead(pc).store(m.none, Ordering::Release);
+        }
+    }
+    /// The same, and its maker is told.
+    ///
+    /// # Safety
+    /// As for [`Entries::publish`].
+    unsafe fn forget_compiled(&self, pc: *const u64) {
+        self.lead_nowhere(pc);
+        if let Some(m) = self.maker.get() {
+            m.who.forget(pc);
         }
     }
     /// The code at these addresses is about to go; nobody runs it.
@@ -205,7 +246,8 @@ impl Entries {
         self.patched.write().retain(|&at, p| {
             let goes = code.contains(&at);
             if goes && p.state == State::Compiled {
-                self.forget_compiled(at as *const u64);
+                // SAFETY: the code has not gone yet; only entries of functions are compiled.
+                unsafe { self.forget_compiled(at as *const u64) };
             }
             !goes
         });
@@ -248,6 +290,15 @@ pub unsafe fn stands_at(pc: *const u64) -> u16 {
 #[inline(always)]
 pub unsafe fn fetch(pc: *const u64) -> u16 {
     (pc as *const u16).read_volatile()
+}
+
+/// The address of the compiled code of the function at `pc`, or what stands for none, at this moment.
+///
+/// # Safety
+/// `pc` is an instruction that a call may lead to.
+#[inline(always)]
+pub unsafe fn leads_to(pc: *const u64) -> u32 {
+    lead(pc).load(Ordering::Acquire)
 }
 
 /// The number of the code's own instruction at `pc`: what stands there, or what a breakpoint or the entry to compiled code

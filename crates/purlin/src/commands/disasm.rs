@@ -198,6 +198,7 @@ fn show(text: &mut String, f: &NativeFunction, names: &Names) {
     };
     let mut formatter = FastFormatter::try_with_options(Some(Box::new(resolver))).ok();
     let mut places = f.places.iter().peekable();
+    let mut notes = f.notes.iter().peekable();
     let last = f.places.last().map_or(0, |p| p.0);
     let mut cold = false;
     let mut decoder = Decoder::with_ip(64, &f.bytes, f.at, DecoderOptions::NONE);
@@ -207,6 +208,9 @@ fn show(text: &mut String, f: &NativeFunction, names: &Names) {
         let at = (i.ip() - f.at) as u32;
         while let Some(p) = places.next_if(|p| p.0 <= at) {
             let _ = writeln!(text, "; {}", p.1);
+        }
+        while let Some(n) = notes.next_if(|n| n.0 <= at) {
+            let _ = writeln!(text, ";   {}", n.1);
         }
         shown.clear();
         match &mut formatter {

@@ -22,7 +22,7 @@ use purlin_isa::ops::Op;
 use purlin_jit::decode::Instruction;
 use purlin_jit::quick::{Function, Refusal, compile};
 use purlin_jit::{Env, Helpers, Native, Stubs, operands};
-use purlin_kernel::code::compiled::{Compiled, lead, number, set_compiled, takes_back};
+use purlin_kernel::code::compiled::{Compiled, number, set_compiled, takes_back};
 use purlin_kernel::code::entries::{self, entries};
 use purlin_kernel::code::epochs::{Since, epochs};
 use purlin_kernel::code::{self, Module};
@@ -32,7 +32,6 @@ use purlin_term::{Term, am, fun};
 use returns::Returns;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -183,7 +182,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
         log,
     });
     set_compiled(owner);
-    entries().install(owner, number());
+    entries().install(owner, number(), fun::uncompiled());
 }
 
 impl Owner {
@@ -260,12 +259,7 @@ impl Owner {
             name: self.log.is_some().then(|| told::name_of(m, f).into()),
         };
         // SAFETY: as above.
-        let published = unsafe {
-            entries().publish(entry, || {
-                lead(entry).store(outer as u32, Ordering::Release);
-                true
-            })
-        };
+        let published = unsafe { entries().publish(entry, outer as u32) };
         if !published {
             self.discard(s, object);
             return false;
@@ -288,10 +282,7 @@ impl Owner {
         };
         // SAFETY: the entry of a function whose module has not gone.
         unsafe {
-            let pc = entry as *const u64;
-            entries().withdraw(pc, || {
-                lead(pc).store(fun::uncompiled(), Ordering::Release);
-            });
+            entries().withdraw(entry as *const u64);
         }
         self.lost(s, &o, "taken back");
         self.discard(s, o);
@@ -410,6 +401,7 @@ fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
         native: &native,
         natives_traced: code::breakpoint::natives_flag(),
         stressed: purlin_term::gc::stress(),
+        annotated: false,
         chaos,
         no_value: Term::NON_VALUE.raw(),
         true_word: am::TRUE.raw(),
@@ -418,11 +410,14 @@ fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
 }
 
 /// The template of the native behind an export, if it has one.
-fn native(export: u64) -> Option<Native> {
-    // SAFETY: as in `changes_code`.
-    let e = unsafe { &*(export as *const fun::Export) };
+pub fn native_with_template(e: &fun::Export) -> Option<Native> {
     let (_, b) = code::native(e.module, e.function, e.arity)?;
     b.traits.template
+}
+
+fn native(export: u64) -> Option<Native> {
+    // SAFETY: as in `changes_code`.
+    native_with_template(unsafe { &*(export as *const fun::Export) })
 }
 
 /// Whether the native behind an export changes code.
@@ -564,8 +559,6 @@ impl Compiled for Owner {
 
 impl entries::Compiled for Owner {
     fn forget(&self, entry: *const u64) {
-        // SAFETY: the entry of a function whose module has not gone.
-        unsafe { lead(entry).store(fun::uncompiled(), Ordering::Release) };
         self.forgotten.lock().push(entry as usize);
         takes_back();
     }

@@ -6,8 +6,8 @@ use super::{env, function_of};
 use crate::code::{self, LoadFailure, Module};
 use purlin_interp::compiled as engine;
 use purlin_isa::ops::Op;
-use purlin_jit::quick::compile;
-use purlin_jit::{BIF_STUBS, FUN_STUBS};
+use purlin_jit::quick::{Note, compile};
+use purlin_jit::{BIF_STUBS, Env, FUN_STUBS};
 use purlin_loader::lower::LoweredFunction;
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, atom, fun};
@@ -41,6 +41,8 @@ pub struct NativeFunction {
     pub bytes: Vec<u8>,
     /// The instructions of its bytecode: from that byte on, as text.
     pub places: Vec<(u32, String)>,
+    /// Remarks on its machine code, likewise.
+    pub notes: Vec<(u32, String)>,
     /// Words of its bytecode.
     pub words: u32,
     /// Why it would have none.
@@ -67,7 +69,10 @@ pub fn native_functions(
     fun::set_uncompiled(stubs.local as u32);
     let m = code::prepared_module(bytes)?;
     let steps = engine::steps();
-    let env = env(helpers, stubs, &steps, false);
+    let env = Env {
+        annotated: true,
+        ..env(helpers, stubs, &steps, false)
+    };
     let mut symbols: Vec<Symbol> = Vec::new();
     let mut name = |address, name: String| symbols.push(Symbol { address, name });
     for (address, text) in [
@@ -75,7 +80,7 @@ pub fn native_functions(
         (stubs.leave, "leave"),
         (stubs.yields, "yield"),
         (stubs.helper, "helper"),
-        (stubs.pure_helper, "pure_helper"),
+        (stubs.leaf_helper, "leaf_helper"),
         (stubs.local, "local"),
         (stubs.resume, "resume"),
         (stubs.context, "context"),
@@ -115,7 +120,7 @@ pub fn native_functions(
     }))
 }
 
-fn native_function(m: &Module, f: &LoweredFunction, env: &purlin_jit::Env) -> NativeFunction {
+fn native_function(m: &Module, f: &LoweredFunction, env: &Env) -> NativeFunction {
     let function = function_of(m, f);
     // SAFETY: the word of an atom.
     let name = unsafe { Term::from_raw(f.name) };
@@ -125,6 +130,7 @@ fn native_function(m: &Module, f: &LoweredFunction, env: &purlin_jit::Env) -> Na
         at: BASE,
         bytes: Vec::new(),
         places: Vec::new(),
+        notes: Vec::new(),
         words: f.end - f.entry,
         refused: None,
     };
@@ -133,6 +139,11 @@ fn native_function(m: &Module, f: &LoweredFunction, env: &purlin_jit::Env) -> Na
         Ok(made) => {
             let text = |word| code::instruction_text(m, word);
             out.places = made.places.iter().map(|p| (p.0, text(p.1))).collect();
+            let note = |n: &Note| match n {
+                Note::Part(part) => format!("part: {part}"),
+                Note::Cold(of, when) => format!("{when}; of {}", text(*of)),
+            };
+            out.notes = made.notes.iter().map(|n| (n.0, note(&n.1))).collect();
             match made.code.place(BASE) {
                 Some(bytes) => out.bytes = bytes,
                 None => out.refused = Some("its parts are too far from each other"),
