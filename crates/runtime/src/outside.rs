@@ -28,6 +28,10 @@ impl Outside for World {
     fn watched_by(&self, reference: [u32; 3], to: &mut dyn Alloc) -> Option<Term> {
         purlin_nif::watched_by(reference, to)
     }
+    fn watching(&self, pid: Term, to: &mut dyn Alloc, out: &mut Vec<Term>) {
+        purlin_io::prim_file::watching(pid, to, out);
+        purlin_io::socket::watching(pid, to, out);
+    }
     fn process_ends(&self, cx: &mut Cx) {
         crate::port::sender_ends(cx);
     }

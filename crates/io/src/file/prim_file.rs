@@ -27,7 +27,7 @@ use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
 use purlin_term::plants::{self, Plant};
 use purlin_term::sync::{Mutex, MutexGuard};
-use purlin_term::{Alloc, Term, am, arith, gc};
+use purlin_term::{Alloc, Term, am, arith, copy, gc};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -112,7 +112,9 @@ impl File {
     }
 }
 
-type Owners = HashMap<u64, HashMap<usize, Arc<File>>>;
+/// A file, and the reference by which its owner knows it.
+type Owned = (Arc<File>, OwnedTerm);
+type Owners = HashMap<u64, HashMap<usize, Owned>>;
 
 /// The files of each owner, by the owner's word.
 fn owners() -> MutexGuard<'static, Owners> {
@@ -123,13 +125,26 @@ fn owners() -> MutexGuard<'static, Owners> {
 
 fn disown(f: &Arc<File>) {
     let mut o = owners();
+    let mut gone = None;
     if let Some(files) = o.get_mut(&f.owner.raw()) {
-        if files.remove(&f.id()).is_some() {
+        gone = files.remove(&f.id());
+        if gone.is_some() {
             resource_counts::leave(f.owner, 1);
         }
         if files.is_empty() {
             o.remove(&f.owner.raw());
         }
+    }
+    drop(o);
+    drop(gone);
+}
+
+/// Adds the references of the files whose owner `pid` is: they watch it.
+pub fn watching(pid: Term, to: &mut dyn Alloc, out: &mut Vec<Term>) {
+    if resource_counts::any(pid)
+        && let Some(files) = owners().get(&pid.raw())
+    {
+        out.extend(files.values().map(|f| copy::copy(f.1.term(), to)));
     }
 }
 
@@ -142,7 +157,7 @@ pub fn owner_exit(pid: Term) {
         return;
     };
     resource_counts::leave(pid, files.len());
-    for f in files.into_values() {
+    for (f, _) in files.into_values() {
         loop {
             let swap = |from, to| {
                 f.state
@@ -306,11 +321,12 @@ fn make_file(cx: &mut Cx, fd: i32) -> Term {
         at_once: AtOnce::of(fd, st.as_ref()),
     });
     resource_counts::enter(f.owner);
+    let r = native_state::make(cx, f.clone());
+    let owned = (f.clone(), OwnedTerm::copy_of(r));
     owners()
         .entry(f.owner.raw())
         .or_default()
-        .insert(f.id(), f.clone());
-    let r = native_state::make(cx, f);
+        .insert(f.id(), owned);
     cx.ok(r)
 }
 

@@ -52,6 +52,8 @@ pub trait Outside: Sync {
     fn watched_by(&self, _reference: [u32; 3], _to: &mut dyn Alloc) -> Option<Term> {
         None
     }
+    /// Adds what watches the process without a reference of its own, files and sockets, as those who ask the process are told.
+    fn watching(&self, _pid: Term, _to: &mut dyn Alloc, _out: &mut Vec<Term>) {}
     /// The running process ends. Nobody knows yet, and its registers are as they were if a signal has ended it.
     fn process_ends(&self, _cx: &mut Cx) {}
     /// A process has ended: what it owned outside goes.

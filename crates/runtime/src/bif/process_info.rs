@@ -354,6 +354,7 @@ items! {
             if let Some(r) = cx.process().ext().and_then(|e| e.remote.as_ref()) {
                 v.extend(r.watchers.values().map(|w| w.by.term(to)));
             }
+            outside().watching(cx.self_pid(), to, &mut v);
             to.list(&v)
         };
     "label" [private] since PROCESS_LABELS "What the program calls it." => |cx, to| {

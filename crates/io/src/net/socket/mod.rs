@@ -32,7 +32,7 @@ mod values;
 
 use crate::bifs;
 pub(crate) use base::{domain_term, type_term};
-pub use state::{on_load, open_count, owner_exit};
+pub use state::{on_load, open_count, owner_exit, watching};
 
 bifs! {
     Plain "prim_socket":"nif_info"/0 = info::info_0;

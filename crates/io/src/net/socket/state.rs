@@ -27,7 +27,8 @@ use crate::signal;
 use purlin_term::compare::eq_exact;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::sync::{Mutex, MutexGuard};
-use purlin_term::{Alloc, Term, am, atom, map};
+use purlin_term::{Alloc, Term, am, atom, copy, map};
+use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
@@ -192,7 +193,7 @@ impl Request {
         eq_exact(self.part(3), r)
     }
     /// Tells the process that its `select` message will not come.
-    fn abort(&self, reason: Term) {
+    pub(crate) fn abort(&self, reason: Term) {
         signal::send_with(self.pid, |b| {
             let why = b.tuple(&[self.part(3), reason]);
             b.tuple(&[tag(), self.part(1), abort(), why])
@@ -488,6 +489,10 @@ impl State {
         poll::want(id, self.select_read.is_some(), self.select_write.is_some());
         Ok(())
     }
+    /// Whether a process waits to be told that there is something to read or to accept.
+    pub(crate) fn selects_read(&self) -> bool {
+        self.select_read.is_some()
+    }
     /// Has the process told when there is something to read or to accept. Replaces what was selected before.
     pub(crate) fn select_read(&mut self, sock: &Arc<Sock>, q: &Request) -> Result<(), i32> {
         let old = self.select_read.replace(q.select());
@@ -705,6 +710,24 @@ impl State {
         process::table().is_alive(pid)
     }
 
+    /// Adds the socket's reference once for each reason why the end of `pid` matters: who owns it, and each request that waits.
+    fn watching(&self, pid: Term, to: &mut dyn Alloc, out: &mut Vec<Term>) {
+        let queues = [&self.readers, &self.acceptors, &self.writers];
+        let requests = queues
+            .into_iter()
+            .flat_map(|q| q.current.iter().chain(&q.waiting))
+            .chain(&self.connector);
+        let mine: SmallVec<[&Request; 2]> = requests.filter(|q| q.pid == pid).collect();
+        let holds = [self.owner, self.closer].contains(&Some(pid));
+        // Where the registry does not know the socket, only a request has its reference.
+        let own = self.own.as_ref().map(|o| o.term());
+        let of_request = || Some(mine.first()?.part(1).as_tuple()?[1]);
+        if let Some(r) = own.or_else(of_request) {
+            let n = mine.len() + usize::from(holds);
+            out.extend((0..n).map(|_| copy::copy(r, to)));
+        }
+    }
+
     /// A process has ended. The result is the descriptor to be closed for it.
     pub fn down(&mut self, sock: &Arc<Sock>, pid: Term) -> Option<RawFd> {
         if self.closer == Some(pid) || self.owner == Some(pid) {
@@ -773,6 +796,20 @@ fn forget(pids: HashSet<u64, Hashing>, sock: usize) {
         if socks.is_empty() {
             all.remove(&p);
         }
+    }
+}
+
+/// Adds the references of the sockets that watch `pid`.
+pub fn watching(pid: Term, to: &mut dyn Alloc, out: &mut Vec<Term>) {
+    if INVOLVEMENTS.load(Ordering::SeqCst) == 0 {
+        return;
+    }
+    let socks: Vec<Arc<Sock>> = match involved().get(&pid.raw()) {
+        Some(all) => all.values().filter_map(|s| s.upgrade()).collect(),
+        None => return,
+    };
+    for sock in socks {
+        sock.lock().watching(pid, to, out);
     }
 }
 
