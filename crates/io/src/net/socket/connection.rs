@@ -6,7 +6,7 @@ use super::state::{self, ACCEPTING, BOUND, CONNECTED, CONNECTING, LISTENING, Req
 use crate::cx::{BifResult, Cx, Fail};
 use crate::os::sock as sys;
 use crate::posix::errno_atom;
-use purlin_term::release::{self, ACCEPTED_CONNECTED};
+use purlin_term::release::{self, ACCEPTED_CONNECTED, Feature, MORE_OF_SOCKETS};
 use purlin_term::{Alloc, Term, am, atom, map};
 use std::os::fd::IntoRawFd;
 
@@ -194,6 +194,9 @@ pub(crate) fn listen_2(cx: &mut Cx, [s, n]: [Term; 2]) -> BifResult {
     done(cx, r)
 }
 
+/// The same process may accept again, and the message that it waited for is taken back.
+const ACCEPT_TAKES_OVER: Feature = MORE_OF_SOCKETS;
+
 pub(crate) fn accept_2(cx: &mut Cx, [me, r]: [Term; 2]) -> BifResult {
     let sock = sock(me)?;
     let mut s = sock.lock();
@@ -239,10 +242,18 @@ pub(crate) fn accept_2(cx: &mut Cx, [me, r]: [Term; 2]) -> BifResult {
                 s.counters.acc_waits += 1;
             }
             let q = Request::new(caller, me, r);
+            let waited = s.selects_read();
             let selected = s.select_read(sock, &q);
             if !current {
                 s.involve(sock, caller);
                 s.acceptors.current = Some(q);
+            } else if release::has(ACCEPT_TAKES_OVER) {
+                // The process is told that the message it waited for will not come.
+                let old = s.acceptors.current.replace(q);
+                if let Some(old) = old.as_ref().filter(|_| waited) {
+                    old.abort(atom::intern("cancelled"));
+                }
+                s.discard(old);
             } else {
                 s.discard(Some(q));
             }

@@ -296,7 +296,13 @@ pub(crate) fn supports_1(cx: &mut Cx, [key]: [Term; 1]) -> BifResult {
             let flags: Vec<_> = message::FLAGS.iter().copied().chain(later).collect();
             table(cx, &flags)
         }
-        "ioctl_flags" => table(cx, ioctl::FLAGS),
+        "ioctl_flags" => {
+            let later = match release::has(MORE_OF_SOCKETS) {
+                true => ioctl::LATER_FLAGS,
+                false => &[],
+            };
+            table(cx, &[ioctl::FLAGS, later].concat())
+        }
         "ioctl_requests" => {
             let later = match release::has(MORE_OF_SOCKETS) {
                 true => ioctl::COUNTS,

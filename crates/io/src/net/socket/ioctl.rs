@@ -82,6 +82,9 @@ pub const FLAGS: &[(&str, i32)] = &[
     ("nogroup", 0),
 ];
 
+/// Names that later releases tell as well.
+pub(crate) const LATER_FLAGS: &[(&str, i32)] = &[("dhcprunning", 0), ("private", 0)];
+
 /// A question about the interface of that name, cut to what there is room for.
 fn question(name: &[u8]) -> libc::ifreq {
     // SAFETY: plain bytes, of which zeros are good.

@@ -8,9 +8,9 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::os::sock as sys;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{self, Feature, MORE_OF_SOCKETS, SERVICES_AS_MAPS, SOCKET_USER_TIMEOUT};
-use purlin_term::{Alloc, Term, am};
+use purlin_term::{Alloc, Term, am, iolist};
 
-/// An option of the system: name, number, how it is set and how it is told. One without either is not supported.
+/// An option of the system: name, number, how it is set and how it is told. One with neither a number nor a way is not supported.
 pub(crate) struct Opt(pub &'static str, pub i32, pub Set, pub Get);
 
 /// Options of a level, in alphabetical order.
@@ -24,6 +24,10 @@ const fn number(name: &'static str, n: i32) -> Opt {
 }
 const fn absent(name: &'static str) -> Opt {
     Opt(name, 0, Set::No, Get::No)
+}
+/// One that the system has, and that can't be set or told here.
+const fn listed(name: &'static str, n: i32) -> Opt {
+    Opt(name, n, Set::No, Get::No)
 }
 const fn set_only(name: &'static str, n: i32, how: Set) -> Opt {
     Opt(name, n, how, Get::No)
@@ -43,14 +47,18 @@ const SOCKET: &[Opt] = &[
         Get::Str(INTERFACE_BYTES + 1, false),
     ),
     flag("broadcast", libc::SO_BROADCAST),
+    absent("bsp_state"),
     absent("busy_poll"),
     number("debug", libc::SO_DEBUG),
     Opt("domain", libc::SO_DOMAIN, Set::No, Get::Domain),
     flag("dontroute", libc::SO_DONTROUTE),
     absent("error"),
+    absent("exclusiveaddruse"),
     flag("keepalive", libc::SO_KEEPALIVE),
     Opt("linger", libc::SO_LINGER, Set::Linger, Get::Linger),
     absent("mark"),
+    absent("max_msg_size"),
+    absent("maxdg"),
     flag("oobinline", libc::SO_OOBINLINE),
     flag("passcred", libc::SO_PASSCRED),
     number("peek_off", libc::SO_PEEK_OFF),
@@ -185,6 +193,7 @@ const IPV6: &[Opt] = &[
     flag("v6only", libc::IPV6_V6ONLY),
 ];
 const SCTP: &[Opt] = &[
+    listed("adaptation_layer", 7),
     absent("adaption_layer"),
     Opt("associnfo", 1, Set::SctpAssoc, Get::SctpAssoc),
     absent("auth_active_key"),
@@ -193,28 +202,31 @@ const SCTP: &[Opt] = &[
     absent("auth_key"),
     number("autoclose", 4),
     absent("context"),
+    listed("default_send_param", 10),
     absent("default_send_params"),
     absent("delayed_ack_time"),
     flag("disable_fragments", 8),
     set_only("events", 11, Set::SctpEvents),
     absent("explicit_eor"),
     absent("fragment_interleave"),
-    absent("get_peer_addr_info"),
+    listed("get_assoc_stats", 112),
+    listed("get_peer_addr_info", 15),
     absent("hmac_ident"),
-    absent("i_want_mapped_v4_addr"),
+    listed("i_want_mapped_v4_addr", 12),
     Opt("initmsg", 2, Set::SctpInit, Get::SctpInit),
     absent("local_auth_chunks"),
     absent("maxburst"),
     number("maxseg", 13),
     flag("nodelay", 3),
+    absent("partial_delivery"),
     absent("partial_delivery_point"),
     absent("peer_addr_params"),
     absent("peer_auth_chunks"),
-    absent("primary_addr"),
+    listed("primary_addr", 6),
     absent("reset_streams"),
     Opt("rtoinfo", 0, Set::SctpTimes, Get::SctpTimes),
-    absent("set_peer_primary_addr"),
-    absent("status"),
+    listed("set_peer_primary_addr", 5),
+    listed("status", 14),
     absent("use_ext_recvinfo"),
 ];
 const TCP: &[Opt] = &[
@@ -249,24 +261,50 @@ pub(crate) const LEVELS: &[Level] = &[
     Level(libc::IPPROTO_TCP, TCP),
 ];
 
-/// Options that not every release supports.
+/// Options that not every release supports. The others have their names, as far as those are not below.
 const LATER: &[(Feature, &str)] = &[
     (MORE_OF_SOCKETS, "keepcnt"),
     (MORE_OF_SOCKETS, "keepidle"),
     (MORE_OF_SOCKETS, "keepintvl"),
     (SOCKET_USER_TIMEOUT, "user_timeout"),
+    (SERVICES_AS_MAPS, "get_peer_addr_info"),
+    (SERVICES_AS_MAPS, "i_want_mapped_v4_addr"),
+    (SERVICES_AS_MAPS, "primary_addr"),
+    (SERVICES_AS_MAPS, "set_peer_primary_addr"),
+    (SERVICES_AS_MAPS, "status"),
+];
+/// Names that not every release has.
+const NEW_NAMES: &[(Feature, &str)] = &[
+    (MORE_OF_SOCKETS, "bsp_state"),
+    (MORE_OF_SOCKETS, "exclusiveaddruse"),
+    (MORE_OF_SOCKETS, "max_msg_size"),
+    (MORE_OF_SOCKETS, "maxdg"),
+    (SERVICES_AS_MAPS, "adaptation_layer"),
+    (SERVICES_AS_MAPS, "default_send_param"),
+    (SERVICES_AS_MAPS, "get_assoc_stats"),
+    (SERVICES_AS_MAPS, "partial_delivery"),
     (SERVICES_AS_MAPS, "timestampns"),
+];
+/// Names that releases with a feature have no more.
+const OLD_NAMES: &[(Feature, &str)] = &[
+    (SERVICES_AS_MAPS, "adaption_layer"),
+    (SERVICES_AS_MAPS, "default_send_params"),
+    (SERVICES_AS_MAPS, "partial_delivery_point"),
 ];
 
 impl Opt {
+    fn since(&self, table: &[(Feature, &str)]) -> Option<Feature> {
+        Some(table.iter().find(|l| l.1 == self.0)?.0)
+    }
     /// Whether the release supports it.
     pub(crate) fn is_supported(&self) -> bool {
-        let later = LATER.iter().find(|l| l.1 == self.0);
-        (self.2 != Set::No || self.3 != Get::No) && later.is_none_or(|l| release::has(l.0))
+        let has = self.1 != 0 || self.2 != Set::No || self.3 != Get::No;
+        has && self.is_named() && self.since(LATER).is_none_or(release::has)
     }
     /// Whether the release has its name.
     pub(crate) fn is_named(&self) -> bool {
-        self.0 != "timestampns" || self.is_supported()
+        self.since(NEW_NAMES).is_none_or(release::has)
+            && !self.since(OLD_NAMES).is_some_and(release::has)
     }
 }
 
@@ -338,7 +376,12 @@ pub(crate) fn setopt_5(cx: &mut Cx, [me, level, option, value, native]: [Term; 5
     let bytes = if native {
         let b = value.as_binary().map(|b| b.into_owned());
         let n = || int(value).or_else(|| value.as_bool().map(i32::from));
-        match b.or_else(|| n().map(|n| n.to_ne_bytes().to_vec())) {
+        let n = || n().map(|n| n.to_ne_bytes().to_vec());
+        let list = || {
+            let l = value.is_nil() || value.as_cons().is_some();
+            l.then(|| iolist::to_vec(value).ok()).flatten()
+        };
+        match b.or_else(n).or_else(list) {
             Some(b) => b,
             None => return Ok(error_invalid(cx, am::VALUE)),
         }

@@ -7,7 +7,7 @@ use super::{message, state};
 use crate::cx::Cx;
 use crate::lazy_atoms;
 use crate::os::sock as sys;
-use purlin_term::release::{self, SERVICES_AS_MAPS};
+use purlin_term::release::{self, MORE_OF_SOCKETS, SERVICES_AS_MAPS};
 use purlin_term::{Alloc, Term, am, atom, map};
 
 lazy_atoms! {
@@ -265,7 +265,14 @@ pub fn encode(how: Set, v: Term) -> Option<Vec<u8>> {
         Set::No => return None,
         Set::Bool => int_bytes(v.as_bool()?.into()),
         Set::Int => int_bytes(int(v)?),
-        Set::Str(room) => latin1(v).filter(|s| s.len() < room)?,
+        Set::Str(room) => match v.as_binary().filter(|_| release::has(MORE_OF_SOCKETS)) {
+            // As many bytes as there is room for, and a null behind them.
+            Some(b) => {
+                let b = &b[..b.len().min(room - 1)];
+                [b, &[0]].concat()
+            }
+            None => latin1(v).filter(|s| s.len() < room)?,
+        },
         Set::Linger => {
             if v == abort() {
                 return Some([1i32.to_ne_bytes(), 0i32.to_ne_bytes()].concat());
