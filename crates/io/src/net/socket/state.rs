@@ -715,7 +715,7 @@ impl State {
         let queues = [&self.readers, &self.acceptors, &self.writers];
         let requests = queues
             .into_iter()
-            .flat_map(|q| q.current.iter().chain(&q.waiting))
+            .flat_map(|q| q.current.iter().chain(q.waiting.iter()))
             .chain(&self.connector);
         let mine: SmallVec<[&Request; 2]> = requests.filter(|q| q.pid == pid).collect();
         let holds = [self.owner, self.closer].contains(&Some(pid));

@@ -33,6 +33,11 @@ impl<T> Turns<T> {
         let turn = e.turn_of.get(&Peer::of(pid))?;
         e.in_order.get(turn).map(|entry| &entry.1)
     }
+    /// What the processes have in the queue, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let all = self.0.iter().flat_map(|e| e.in_order.values());
+        all.map(|(_, what)| what)
+    }
     /// Adds a process that is not in the queue.
     pub(crate) fn push_back(&mut self, pid: Term, what: T) {
         debug_assert!(self.get(pid).is_none());
