@@ -101,7 +101,7 @@ fn draw() {
         return;
     }
     MOODS.set((left - 1, one_in));
-    if next() % one_in == 0 {
+    if next().is_multiple_of(one_in) {
         delay(next());
     }
 }
