@@ -1,27 +1,42 @@
 //! Each op that has a template, run by its step and by machine code on the same operands: registers, stack, heap, reductions and
 //! the instruction that is next must be the same.
 //!
-//! Operands are drawn from terms of all kinds, the borders of small integers and contexts at odd bits among them, in X registers of
-//! the machine and in memory, in Y registers and as constants; the heap has room, or none. `OPS_SEED` and `OPS_ROUNDS` choose
-//! others. Two processes are made alike, one for each way.
+//! Operands are drawn by the kinds in the op's row, so an op that gets a template is drawn without a change here; an op that asks
+//! more of its operands than the kinds tell has an arm in `case`. The test fails if an op with a template is never drawn or never
+//! runs in machine code, but for those of `NEVER`.
+//!
+//! Terms are of all kinds, the borders of small integers and contexts at odd bits among them, in X registers of the machine and
+//! in memory, in Y registers and as constants; the heap has room, or none. `OPS_SEED` and `OPS_ROUNDS` choose others, `OPS_ONLY`
+//! an op. Two processes are made alike, one for each way. What calls a function leads to another one in the same code; an exception
+//! leads to a handler in a frame below.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use purlin_interp::STEP;
 use purlin_interp::compiled::{EXITS, FIELDS, TARGETS, helpers, steps};
+use purlin_isa::bits::{cmd, flags, seg};
 use purlin_isa::codec::{Value, packed};
-use purlin_isa::ops::{List, Op, VARIANTS};
+use purlin_isa::contract::Stack;
+use purlin_isa::ops::{COMPARISONS, Kind, List, MachineCode, Op, VARIANTS};
 use purlin_jit::quick::{Function, compile};
 use purlin_jit::{Env, Stubs};
 use purlin_runtime::code;
+use purlin_runtime::compiled::native_with_template;
 use purlin_runtime::cx::Cx;
 use purlin_runtime::process::Process;
+use purlin_term::fun::{Export, FunEntry, FunName};
+use purlin_term::layout::{FUN_WORDS, FunWords, Target};
 use purlin_term::print::{Style, format_term};
 use purlin_term::word::{Subtag, header};
-use purlin_term::{Alloc, NIL, Term, am, gc};
+use purlin_term::{Alloc, NIL, Term, am, atom, gc};
 
 /// X registers that hold something: both those of the machine and some in memory.
 const XS: usize = 9;
 const YS: usize = 4;
+/// Ops with a template that have no case here, and why.
+const NEVER: &[(Op, &str)] = &[(
+    Op::TypeSwitch,
+    "it has no code: the tests behind it, which it spares, lead where it would",
+)];
 /// Bytes of machine code.
 const AREA: usize = 1 << 20;
 
@@ -94,6 +109,8 @@ impl Area {
 struct World {
     cx: Box<Cx>,
     _cell: Box<std::mem::MaybeUninit<Process>>,
+    /// Where `running` writes.
+    mark: Box<u64>,
 }
 
 /// The demand of an op on the term that it looks into.
@@ -106,6 +123,7 @@ enum Needs {
     /// One of three.
     Triple,
     Context,
+    Map,
 }
 
 fn small(n: i64) -> Term {
@@ -115,7 +133,8 @@ const MOST: i64 = (1 << 59) - 1;
 const LEAST: i64 = -(1 << 59);
 
 impl World {
-    fn new(seed: u64, needs: Needs, full: bool) -> World {
+    fn new(seed: u64, case: &Case, handler: *const u64, full: bool) -> World {
+        let needs = case.needs;
         let mut cx: Box<Cx> = Cx::boxed(0);
         let mut cell: Box<std::mem::MaybeUninit<Process>> =
             Box::new(std::mem::MaybeUninit::zeroed());
@@ -126,21 +145,27 @@ impl World {
                 .store(0, purlin_term::sync::Ordering::Relaxed);
             cx.proc = cell.as_mut_ptr();
             gc::collect(&mut cx.heap, 6000, &mut [], false);
-            // A frame, and the address that it returns to.
-            cx.heap.stop = cx.heap.hend.sub(YS + 2);
+            // A frame; below it the frame of the caller, which catches exceptions.
+            let exit = Term::from_raw(code::stubs().exit.as_ptr() as u64);
+            cx.heap.hend.sub(1).write(exit);
+            cx.heap.hend.sub(2).write(Term::catch(handler as u64));
+            cx.heap.hend.sub(3).write(exit);
+            cx.heap.stop = cx.heap.hend.sub(YS + 4);
             cx.heap.stop.cast::<u64>().write(0);
-            cx.heap
-                .hend
-                .sub(1)
-                .cast::<u64>()
-                .write(code::stubs().exit.as_ptr() as u64);
+            cx.returns = RETURNS.as_ptr();
             for k in 0..YS {
                 cx.heap.stop.add(k + 1).write(NIL);
             }
         }
         cx.reds = 1000;
         let mut r = Random(seed);
-        let mut w = World { cx, _cell: cell };
+        let mut mark = Box::new(0);
+        cx.running = &raw mut *mark;
+        let mut w = World {
+            cx,
+            _cell: cell,
+            mark,
+        };
         for k in 0..XS {
             let t = w.wanted(&mut r, needs);
             w.cx.x[k] = t;
@@ -149,6 +174,14 @@ impl World {
             let t = w.wanted(&mut r, needs);
             // SAFETY: a slot of the frame.
             unsafe { w.cx.heap.stop.add(k + 1).write(t) };
+        }
+        for &(k, what) in &case.set {
+            let t = w.special(&mut r, what);
+            w.cx.x[k] = t;
+        }
+        if case.frameless {
+            // SAFETY: the caller's frame.
+            unsafe { w.cx.heap.stop = w.cx.heap.hend.sub(3) };
         }
         for k in 0..4 {
             w.cx.fr[k] = r.of(&[0.0, -0.0, 1.5, 1e308, -1e308, 3.0, 1e-308]);
@@ -179,8 +212,62 @@ impl World {
                 self.cx.tuple(&items)
             }
             Needs::Context => self.context(r),
+            Needs::Map => self.map(r),
             Needs::Nothing => self.term(r),
         }
+    }
+    /// What a register is to hold for an op.
+    fn special(&mut self, r: &mut Random, what: What) -> Term {
+        match what {
+            What::Fun(entry, free) => {
+                let list: Vec<u64> = (0..free)
+                    .map(|k| Value::X(k as u32).source_word())
+                    .collect();
+                let before = self.cx.x[XS];
+                let n = Value::N;
+                let operands = [n(entry as u64), Value::X(XS as u32), n(free as u64)];
+                self.step(Op::MakeFun, &operands, &list);
+                std::mem::replace(&mut self.cx.x[XS], before)
+            }
+            What::Named(name, arity) => {
+                let e = code::export(atom::intern("lists"), atom::intern(name), arity);
+                let p = self.cx.alloc(FUN_WORDS);
+                // SAFETY: room for a fun without an environment; exports are never freed.
+                unsafe {
+                    FunWords::write(p, Target::Export(e), arity as u8, 0, NIL);
+                    Term::boxed_at(p)
+                }
+            }
+            What::Atom(t) => t,
+            What::Small(n) => small(n),
+            What::Tuples => {
+                let all: Vec<Term> = (0..r.below(5))
+                    .map(|_| self.wanted(r, Needs::Tuple))
+                    .collect();
+                self.cx.list(&all)
+            }
+            What::Writable => {
+                let before = self.cx.x[0];
+                self.cx.x[0] = small(20);
+                self.step(Op::BsInitWritable, &[], &[]);
+                std::mem::replace(&mut self.cx.x[0], before)
+            }
+        }
+    }
+    /// Runs an instruction by its step.
+    fn step(&mut self, op: Op, operands: &[Value], list: &[u64]) {
+        let mut words = packed(op, operands).expect("operands that fit");
+        words.extend(list);
+        words.extend([0; 4]);
+        // SAFETY: an instruction, whose registers hold terms.
+        unsafe { STEP[words[0] as u16 as usize](&mut *self.cx, words.as_ptr()) };
+    }
+    fn map(&mut self, r: &mut Random) -> Term {
+        let mut keys = [am::ERROR, am::FALSE, am::OK, am::TRUE];
+        keys.sort_by_key(|k| k.raw());
+        let values = [small(1), NIL, am::OK, small(4)];
+        let n = r.below(5);
+        self.cx.flatmap(&keys[..n], &values[..n])
     }
     fn binary(&mut self, r: &mut Random) -> Term {
         let n = r.of(&[0, 1, 2, 7, 8, 9, 20, 70, 200]);
@@ -205,16 +292,10 @@ impl World {
     fn context(&mut self, r: &mut Random) -> Term {
         let before = self.cx.x[0];
         self.cx.x[0] = self.binary(r);
-        let step = |w: &mut World, op: Op, operands: &[Value]| {
-            let mut words = packed(op, operands).expect("operands that fit");
-            words.extend([0; 4]);
-            // SAFETY: an instruction, whose registers hold terms.
-            unsafe { STEP[words[0] as u16 as usize](&mut *w.cx, words.as_ptr()) };
-        };
         let (n, x0) = (Value::N, Value::X(0));
-        step(self, Op::BsStartMatch, &[Value::L(3), x0, x0, n(1), n(0)]);
+        self.step(Op::BsStartMatch, &[Value::L(3), x0, x0, n(1), n(0)], &[]);
         for bits in [r.below(17), r.below(9)] {
-            step(self, Op::BsSkipFixed, &[Value::L(3), x0, n(bits as u64)]);
+            self.step(Op::BsSkipFixed, &[Value::L(3), x0, n(bits as u64)], &[]);
         }
         std::mem::replace(&mut self.cx.x[0], before)
     }
@@ -255,14 +336,7 @@ impl World {
                 c.tuple(&items[..n])
             }
             13 => c.float(r.of(&[0.0, -0.0, 1.0, 1.5, 1e308])),
-            14 => {
-                let keys = [am::ERROR, am::FALSE, am::OK, am::TRUE];
-                let mut keys = keys;
-                keys.sort_by_key(|k| k.raw());
-                let values = [small(1), NIL, am::OK, small(4)];
-                let n = r.below(5);
-                c.flatmap(&keys[..n], &values[..n])
-            }
+            14 => self.map(r),
             15 => c.local_ref([1, 2, 3]),
             16 | 17 => self.binary(r),
             18 => self.context(r),
@@ -270,7 +344,7 @@ impl World {
         }
     }
     /// All that an instruction may have changed, as text.
-    fn state(&self, live: usize, next: u64) -> Vec<String> {
+    fn state(&self, case: &Case, live: usize, next: u64, failed: bool) -> Vec<String> {
         let c = &self.cx;
         let mut all = vec![format!("next {next}")];
         // A collection costs what it copies.
@@ -280,6 +354,10 @@ impl World {
             return all;
         }
         for k in 0..live {
+            // Where it fails it may have written some of what it writes.
+            if failed && case.written.contains(&Value::X(k as u32)) {
+                continue;
+            }
             all.push(format!("x{k} = {}", shown(c.x[k])));
         }
         all.push(format!(
@@ -300,8 +378,12 @@ impl World {
         for k in 0..4 {
             all.push(format!("fr{k} = {:x}", c.fr[k].to_bits()));
         }
+        all.push(format!("mark {:x}", *self.mark));
         let used = c.heap.htop as usize - c.heap.heap as usize;
-        all.push(format!("heap {used}"));
+        // The step of `new_map` collects behind it, when nobody holds any more what the register held before.
+        if !(failed && case.makes_before || case.op == Op::NewMap) {
+            all.push(format!("heap {used}"));
+        }
         all
     }
 }
@@ -327,10 +409,40 @@ struct Case {
     operands: Vec<Value>,
     list: Vec<u64>,
     needs: Needs,
+    /// X registers that hold something behind it.
     live: usize,
+    /// The instruction behind it that it may step over.
+    behind: Option<(Op, Vec<Value>)>,
+    /// What X registers are to hold.
+    set: Vec<(usize, What)>,
+    /// Registers that it may have written before it fails, and whether it may have made something then.
+    written: Vec<Value>,
+    makes_before: bool,
+    /// It ends the function, which has no frame then.
+    frameless: bool,
+    /// The fun entry that its operands name, or a fun in a register.
+    entry: Option<&'static FunEntry>,
 }
 
+/// What a register is to hold.
+#[derive(Clone, Copy)]
+enum What {
+    /// A fun of that entry with so many words of environment.
+    Fun(*const FunEntry, usize),
+    /// A function of `lists` by its name.
+    Named(&'static str, u32),
+    Atom(Term),
+    Small(i64),
+    /// A list of tuples.
+    Tuples,
+    /// A binary that may be appended to in place.
+    Writable,
+}
+
+/// Stands for the label that tests lead to.
 const FAIL: i32 = i32::MAX;
+/// Stands for the entry of another function of the code.
+const CALLEE: i32 = i32::MAX - 1;
 
 fn register(r: &mut Random) -> Value {
     match r.below(3) {
@@ -366,166 +478,535 @@ fn immediate(r: &mut Random) -> Value {
     Value::N(constant(r).word())
 }
 
-/// An instruction of that op with operands by lot; none where this test makes none of it.
+/// A key of small maps.
+fn key(r: &mut Random) -> Value {
+    Value::C(r.of(&[am::ERROR, am::FALSE, am::OK, am::TRUE]).raw())
+}
+/// The export and the function of a native.
+fn native(module: &str, name: &str, arity: u32) -> (Value, Value) {
+    let (m, f) = (atom::intern(module), atom::intern(name));
+    let (_, b) = code::native(m, f, arity).expect("a native");
+    let export: *const Export = code::export(m, f, arity);
+    (Value::N(export as u64), Value::N(b.entry() as usize as u64))
+}
+/// A fun entry of so many arguments and words of environment.
+fn fun_entry(arity: usize, free: usize) -> &'static FunEntry {
+    let name = FunName {
+        module: am::OK,
+        old_uniq: 0,
+        old_index: 0,
+        uniq: [0; 16],
+        index: 0,
+        arity: arity as u8,
+        num_free: free as u8,
+    };
+    Box::leak(Box::new(FunEntry::new(name, am::OK)))
+}
+/// An operand of that kind.
+fn by_kind(kind: Kind, r: &mut Random) -> Value {
+    let n = |n: usize| Value::N(n as u64);
+    match kind {
+        Kind::Read | Kind::Write | Kind::Dest | Kind::Change | Kind::ChangeSource => register(r),
+        Kind::Value | Kind::Source => source(r),
+        Kind::Label | Kind::Handler => Value::L(FAIL),
+        Kind::Callee => Value::L(CALLEE),
+        Kind::Live => n(XS),
+        Kind::Arity => n(r.below(7)),
+        Kind::Frame => n(YS),
+        Kind::Heap => n(r.below(40)),
+        // Follows from the list.
+        Kind::Count | Kind::Few => n(0),
+        Kind::Element | Kind::FarElement => n(8 * (1 + r.below(3))),
+        Kind::Float => n(8 * r.below(4)),
+        Kind::Number | Kind::Size => n(0),
+        Kind::Integer => n(r.below(65)),
+        Kind::Term => immediate(r),
+        Kind::Header => Value::N(header(Subtag::Tuple, r.below(4))),
+        Kind::Export => {
+            // A function that is not loaded, and natives.
+            let (name, arity) = r.of(&[("nobody", 2), ("reverse", 2), ("member", 2)]);
+            let e: *const Export = code::export(atom::intern("lists"), atom::intern(name), arity);
+            Value::N(e as u64)
+        }
+        Kind::Native => native("lists", "member", 2).1,
+        Kind::Entry => Value::N(std::ptr::from_ref(fun_entry(1, 0)) as u64),
+        Kind::Bytes => Value::N(b"some bytes".as_ptr() as u64),
+        Kind::Slot | Kind::Counter => Value::N(&raw const EMPTY as u64),
+        Kind::Mark => n(0x1234_5678_9ABC),
+    }
+}
+/// The table of return points: it has none.
+static RETURNS: [u64; 3] = [0; 3];
+/// A slot without a function.
+static EMPTY: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+/// A list of that kind.
+fn by_list(kind: List, r: &mut Random) -> Vec<u64> {
+    let k = r.below(5);
+    match kind {
+        List::Sources => (0..k).map(|_| source(r).source_word()).collect(),
+        List::Registers => (0..k).map(|_| register(r).source_word()).collect(),
+        // Keys in their order. The map's own register is written last, if at all.
+        List::Fetches => {
+            let mut keys = [am::ERROR, am::FALSE, am::OK];
+            keys.sort_by_key(|k| k.raw());
+            let all = keys[..1 + r.below(3)].iter();
+            all.flat_map(|k| [k.raw(), Value::X(4 + r.below(5) as u32).source_word()])
+                .collect()
+        }
+        List::Labels => (0..1 + r.below(9))
+            .map(|i| if i == 2 { 0 } else { arm(i) })
+            .collect(),
+        List::Switch => {
+            let mut arms: Vec<u64> = (0..1 + r.below(12)).map(|_| constant(r).word()).collect();
+            arms.sort_unstable();
+            arms.dedup();
+            let k = arms.len();
+            arms.extend((0..k).map(arm));
+            arms
+        }
+        List::Arms => (0..1 + k)
+            .flat_map(|i| [constant(r).word(), arm(i)])
+            .collect(),
+        List::ArityArms => (0..1 + k)
+            .flat_map(|i| [header(Subtag::Tuple, i), arm(i)])
+            .collect(),
+        List::Updates => (0..1 + r.below(2))
+            .flat_map(|i| [1 + i as u64, source(r).source_word()])
+            .collect(),
+        List::Segments => (0..1 + r.below(4)).flat_map(|_| segment(r)).collect(),
+        List::Commands => commands(r),
+    }
+}
+/// A segment that is built.
+fn segment(r: &mut Random) -> [u64; 5] {
+    let all = Value::C(am::ALL.raw()).source_word();
+    let bits = |n: i64| Value::C(small(n).raw()).source_word();
+    let order = r.of(&[0, 0, flags::LITTLE]);
+    match r.below(6) {
+        0..=2 => {
+            let n = r.of(&[8, 8, 16, 24, 32, 40, 64]);
+            [seg::INTEGER, 1, order, source(r).source_word(), bits(n)]
+        }
+        3 => [seg::UTF8, 0, 0, register(r).source_word(), 0],
+        4 => [
+            seg::STRING,
+            8,
+            0,
+            b"some bytes".as_ptr() as u64,
+            1 + r.below(9) as u64,
+        ],
+        _ => [seg::BINARY, 8, 0, register(r).source_word(), all],
+    }
+}
+/// Commands that match a bit string. As in what compilers make, the first one sees to it that as many bits are left as the others
+/// take. Registers that are written are none that the context may be in.
+fn commands(r: &mut Random) -> Vec<u64> {
+    let (mut all, mut taken) = (Vec::new(), 0);
+    let live = XS as u64;
+    for _ in 0..1 + r.below(4) {
+        let dst = Value::X(5 + r.below(4) as u32).source_word();
+        let bits = r.of(&[1, 3, 8, 8, 13, 16, 24, 32, 40, 56]);
+        taken += match r.below(6) {
+            0..=2 => {
+                let order = match bits % 8 {
+                    0 => r.of(&[0, flags::LITTLE]),
+                    _ => 0,
+                };
+                let flags = order | r.of(&[0, flags::SIGNED]);
+                all.extend([cmd::INTEGER, live, flags, bits, dst]);
+                bits
+            }
+            3 => {
+                all.extend([cmd::BINARY, live, 0, bits, dst]);
+                bits
+            }
+            4 => {
+                all.extend([cmd::SKIP, bits]);
+                bits
+            }
+            _ => {
+                all.extend([cmd::EQ, 8, small(r.of(&[b'a', 0, 0xC3]).into()).raw()]);
+                8
+            }
+        };
+    }
+    let tail = r.below(3) == 0;
+    if tail {
+        let dst = Value::X(5 + r.below(4) as u32).source_word();
+        all.extend([cmd::GET_TAIL, live, 1, dst]);
+    }
+    let ensure = match !tail && r.below(3) == 0 {
+        true => vec![cmd::ENSURE_EXACTLY, taken],
+        false => vec![cmd::ENSURE_AT_LEAST, taken, r.of(&[1, 1, 8])],
+    };
+    [ensure, all].concat()
+}
+/// The demand of an op on the terms that it looks into.
+fn needs(op: Op) -> Needs {
+    use Op::*;
+    match op {
+        GetList | GetHd | GetTl | AllocateGetList => Needs::Cons,
+        UpdateRecord => Needs::Triple,
+        GetTupleElement | GetTupleElementFar | GetTupleElements2 | TestArity => Needs::Tuple,
+        BsGetPosition | BsSetPosition | BsGetByte | BsGetSmall | BsSkipFixed | BsTestTail
+        | BsTestUnit | BsGetUtf | BsSkipUtf | BsNextByte | BsContextPosition
+        | BsNextBytePosition | BsNextByteTable | BsMatch | BsGetBinary | BsGetTail | BsSkipBits => {
+            Needs::Context
+        }
+        PutMapAssoc | PutMapExact | HasMapFields | GetMapElements => Needs::Map,
+        _ => Needs::Nothing,
+    }
+}
+
+/// Whether an op ends a function that has no frame.
+fn is_frameless(op: Op) -> bool {
+    let parts = op.row().contract.parts;
+    let all: Vec<Op> = match parts.is_empty() {
+        true => vec![op],
+        false => parts.iter().map(|p| p.op).collect(),
+    };
+    let drops = |op: &Op| op.row().contract.stack == Stack::Pop;
+    let leaves = |op: &Op| {
+        use Op::*;
+        matches!(op, Return | CallOnly | CallExtOnly | CallBifOnly)
+    };
+    all.iter().any(leaves) && !all.iter().any(drops)
+}
+
+/// An instruction of that op with drawn operands.
 fn case(op: Op, r: &mut Random) -> Option<Case> {
     use Op::*;
     let n = Value::N;
     let fail = Value::L(FAIL);
-    let mut needs = Needs::Nothing;
-    let mut list = Vec::new();
+    let mut list = op.row().list.map_or(Vec::new(), |l| by_list(l, r));
     let live = n(XS as u64);
+    let (mut set, mut behind, mut entry) = (Vec::new(), None, None);
+    // The call of the native that a shortcut stands before.
+    let of = |name: &str, args: &[Value], dst: Value| {
+        let (export, native) = native("erlang", name, args.len() as u32);
+        let mut operands = vec![fail, native];
+        operands.extend(args);
+        operands.extend([dst, export, live]);
+        operands
+    };
     let operands = match op {
-        Move => vec![source(r), register(r)],
-        Move2 => vec![source(r), register(r), source(r), register(r)],
-        Move3 => vec![
-            register(r),
-            register(r),
-            register(r),
-            register(r),
-            register(r),
-            register(r),
-        ],
-        Swap => vec![register(r), register(r)],
-        InitY | TryEnd => vec![Value::Y(r.below(YS) as u32)],
-        TryCase | CatchEnd => vec![Value::Y(r.below(YS) as u32)],
+        InitY | TryEnd | TryCase | CatchEnd => vec![Value::Y(r.below(YS) as u32)],
         Catch => vec![Value::Y(r.below(YS) as u32), fail],
-        TestHeap => vec![n(r.below(40) as u64), live],
         Trim => vec![n(r.below(YS) as u64)],
-        GetList => vec![register(r), register(r), register(r)],
-        GetHd | GetTl => vec![register(r), register(r)],
-        IsNonemptyGetList => vec![fail, register(r), register(r), register(r)],
-        PutList => vec![source(r), source(r), register(r)],
-        TestHeapPutList => vec![live, source(r), source(r), register(r)],
-        GetTupleElement => vec![register(r), n(8 * (1 + r.below(3) as u64)), register(r)],
-        GetTupleElementFar => vec![register(r), register(r), n(8 * (1 + r.below(3) as u64))],
+        // Y registers of a trimmed frame are others.
+        TrimCall => vec![n(r.below(YS) as u64), Value::L(CALLEE), n(2)],
+        AllocateMove | AllocateInitY | AllocateGetList | Allocate | AllocateZero | AllocateHeap
+        | AllocateHeapZero => {
+            let frame = r.below(4);
+            let x = Value::X(r.below(XS) as u32);
+            let frame = n(frame as u64);
+            // Slots that are not cleared are written next, or there are none.
+            match op {
+                Allocate => vec![n(0), live],
+                AllocateZero => vec![frame, live],
+                AllocateHeap => vec![n(0), n(r.below(40) as u64), live],
+                AllocateHeapZero => vec![frame, n(r.below(40) as u64), live],
+                AllocateMove => vec![n(1), live, x, Value::Y(0)],
+                AllocateInitY => vec![n(1), live, Value::Y(0)],
+                _ => vec![n(1), live, x, Value::Y(0), Value::X(r.below(XS) as u32)],
+            }
+        }
+        TestHeapPutListReturn => vec![live, source(r), source(r), Value::X(0), n(YS as u64)],
+        AddReturn => vec![
+            Value::NO_LABEL,
+            source(r),
+            source(r),
+            Value::X(0),
+            n(YS as u64),
+        ],
+        AddCallOnly | SubCallOnly => {
+            let (dst, to) = (Value::X(r.below(3) as u32), Value::L(CALLEE));
+            vec![Value::NO_LABEL, source(r), source(r), dst, to, n(3)]
+        }
+        IsInRange => {
+            let (a, b) = (r.of(&[-5, 0, 1, LEAST]), r.of(&[7, 1 << 40, MOST]));
+            vec![fail, register(r), n(small(a).raw()), n(small(b).raw())]
+        }
         GetTupleElements2 => vec![
             register(r),
             n(8 * (1 + r.below(2) as u64)),
             register(r),
             register(r),
         ],
-        PutTuple => {
-            let k = r.below(5);
-            list = (0..k).map(|_| source(r).source_word()).collect();
-            vec![register(r), n(k as u64)]
-        }
-        PutTuple2 => vec![source(r), source(r), register(r)],
-        PutTuple3 => vec![source(r), source(r), source(r), register(r)],
-        UpdateRecord => {
-            let k = 1 + r.below(2);
-            for i in 0..k {
-                list.extend([1 + i as u64, source(r).source_word()]);
-            }
-            vec![register(r), register(r), n(3), n(k as u64)]
-        }
-        IsLt | IsGe | IsEq | IsNe | IsEqExact | IsNeExact => vec![fail, source(r), source(r)],
-        IsEqImmed | IsNeImmed => vec![fail, register(r), immediate(r)],
-        IsInRange => {
-            let (a, b) = (r.of(&[-5, 0, 1, LEAST]), r.of(&[7, 1 << 40, MOST]));
-            vec![fail, register(r), n(small(a).raw()), n(small(b).raw())]
-        }
-        IsInteger | IsFloat | IsNumber | IsAtom | IsPid | IsReference | IsPort | IsNil
-        | IsBinary | IsBitstr | IsList | IsNonemptyList | IsTuple | IsFunction | IsBoolean
-        | IsMap => {
-            vec![fail, register(r)]
-        }
-        IsTupleOfArity => vec![fail, register(r), n(header(Subtag::Tuple, r.below(4)))],
-        TestArity => {
-            needs = Needs::Tuple;
-            vec![fail, register(r), n(header(Subtag::Tuple, 3 + r.below(3)))]
-        }
+        TestArity => vec![fail, register(r), n(header(Subtag::Tuple, 3 + r.below(3)))],
         IsTaggedTuple => {
             let h = header(Subtag::Tuple, 1 + r.below(3));
             vec![fail, register(r), n(h), n(am::OK.raw())]
         }
-        SelectVal => {
-            let mut arms: Vec<u64> = (0..1 + r.below(12)).map(|_| constant(r).word()).collect();
-            arms.sort_unstable();
-            arms.dedup();
-            let k = arms.len();
-            list = arms;
-            for i in 0..k {
-                list.push(arm(i));
-            }
-            vec![register(r), fail, n(k as u64)]
+        IsFunction2 => {
+            let arity = r.below(3);
+            set.push((0, What::Fun(fun_entry(1, 2), 2)));
+            let other = register(r);
+            let fun = r.of(&[Value::X(0), other]);
+            vec![fail, fun, Value::C(small(arity as i64).raw())]
         }
-        SelectArity => {
-            let k = 1 + r.below(4);
-            for i in 0..k {
-                list.extend([header(Subtag::Tuple, i), arm(i)]);
-            }
-            vec![register(r), fail, n(2 * k as u64)]
-        }
+        UpdateRecord => vec![register(r), register(r), n(3), n(0)],
         JumpTable => {
-            let k = 1 + r.below(9);
-            list = (0..k).map(|i| if i == 2 { 0 } else { arm(i) }).collect();
             let first = r.of(&[0i64, 1, -3, 55, 1 << 40]);
-            vec![register(r), fail, n(first as u64), n(k as u64)]
+            vec![register(r), fail, n(first as u64), n(0)]
         }
-        Add | Sub | Mul | IntDiv | Rem | Band | Bor | Bxor | Bsl | Bsr => {
-            vec![fail, source(r), source(r), register(r), live]
+        CallFun | CallFun2 | CallFunLast | CallFun2Last => {
+            let (arity, free) = (r.below(5), r.below(4));
+            // Now and then one of another arity.
+            let of = fun_entry(arity + usize::from(r.below(8) == 0), free);
+            entry = Some(of);
+            set.push((
+                arity,
+                match r.below(4) {
+                    0 if arity == 2 => What::Named(r.of(&["nobody", "reverse", "member"]), 2),
+                    _ => What::Fun(of, free),
+                },
+            ));
+            let (arity, fun) = (n(arity as u64), Value::X(arity as u32));
+            match op {
+                CallFun => vec![arity],
+                CallFun2 => vec![arity, fun],
+                CallFunLast => vec![arity, n(YS as u64)],
+                _ => vec![arity, fun, n(YS as u64)],
+            }
+        }
+        Apply | ApplyLast => {
+            let name = r.of(&["nobody", "reverse", "member"]);
+            set.push((2, What::Atom(atom::intern("lists"))));
+            set.push((3, What::Atom(atom::intern(name))));
+            match op {
+                Apply => vec![n(2)],
+                _ => vec![n(YS as u64), n(2)],
+            }
+        }
+        CallBif | CallBifLast | CallBifOnly => {
+            let (name, arity) = r.of(&[
+                ("member", 2),
+                ("keyfind", 3),
+                ("keymember", 3),
+                ("reverse", 2),
+            ]);
+            if name != "reverse" && r.below(4) > 0 {
+                set.push((arity - 1, What::Tuples));
+            }
+            if arity == 3 && r.below(4) > 0 {
+                set.push((1, What::Small(1 + r.below(3) as i64)));
+                set.push((
+                    0,
+                    What::Atom(r.of(&[am::OK, am::ERROR, small(1), am::TRUE])),
+                ));
+            }
+            let (export, native) = native("lists", name, arity as u32);
+            let arity = n(arity as u64);
+            match op {
+                CallBifLast => vec![export, native, n(YS as u64), arity],
+                _ => vec![export, native, arity],
+            }
+        }
+        Bif1 => {
+            let name = r.of(&["abs", "not", "tuple_size", "bit_size"]);
+            of(name, &[source(r)], register(r))
+        }
+        Bif2 => {
+            let name = r.of(&["/", "and", "or", "xor", "min", "max", "element", "map_get"]);
+            of(name, &[source(r), source(r)], register(r))
+        }
+        FastElement => {
+            let (tuple, k, dst) = (register(r), 1 + r.below(4), register(r));
+            let index = Value::C(small(k as i64).raw());
+            behind = Some((Bif2, of("element", &[index, tuple], dst)));
+            vec![tuple, n(8 * k as u64), dst]
+        }
+        FastElementOf => {
+            let (tuple, index, dst) = (register(r), register(r), register(r));
+            behind = Some((Bif2, of("element", &[index, tuple], dst)));
+            vec![tuple, index, dst]
+        }
+        FastCompare => {
+            let (a, b, dst, k) = (source(r), source(r), register(r), r.below(8));
+            behind = Some((Bif2, of(COMPARISONS[k], &[a, b], dst)));
+            vec![a, b, dst, n(k as u64)]
+        }
+        FastMapGet | FastIsMapKey => {
+            let name = if op == FastMapGet {
+                "map_get"
+            } else {
+                "is_map_key"
+            };
+            let (map, dst) = (register(r), register(r));
+            let (known, any) = (key(r), source(r));
+            let key = r.of(&[known, any]);
+            behind = Some((Bif2, of(name, &[key, map], dst)));
+            vec![map, key, dst]
+        }
+        FastHd | FastTl | FastTupleSize | FastByteSize | FastMapSize | FastLength => {
+            let name = op.row().name.trim_start_matches("fast_");
+            let native = if op == FastLength { Length } else { Bif1 };
+            let (src, dst) = (register(r), register(r));
+            behind = Some((native, of(name, &[src], dst)));
+            vec![src, dst]
         }
         FLoad | FConv => vec![source(r), n(8 * r.below(4) as u64)],
-        FStore => vec![n(8 * r.below(4) as u64), register(r)],
-        FMove => vec![n(8 * r.below(4) as u64), n(8 * r.below(4) as u64)],
-        FAdd | FSub | FMul | FDiv => (0..3).map(|_| n(8 * r.below(4) as u64)).collect(),
-        GetMapElements => {
-            let k = 1 + r.below(3);
-            let mut keys = [am::ERROR, am::FALSE, am::OK];
-            keys.sort_by_key(|k| k.raw());
-            for key in &keys[..k] {
-                // The map's own register is written last, if at all.
-                list.extend([key.raw(), Value::X(4 + r.below(5) as u32).source_word()]);
-            }
-            vec![fail, Value::X(r.below(4) as u32), n(2 * k as u64)]
+        PutMapAssoc | PutMapExact => {
+            let mut keys = vec![key(r), key(r)];
+            keys.sort_by_key(|k| k.word());
+            keys.dedup();
+            list = keys
+                .iter()
+                .flat_map(|k| [k.word(), source(r).source_word()])
+                .collect();
+            vec![fail, register(r), register(r), live, n(0)]
         }
-        BsContext => vec![fail, register(r), live],
-        BsGetPosition => vec![register(r), register(r), live],
-        BsGetByte => vec![fail, register(r), register(r)],
+        NewMap => {
+            let mut keys = [am::ERROR, am::FALSE, am::OK, am::TRUE];
+            keys.sort_by_key(|k| k.raw());
+            let keys: &'static [u64] = Vec::leak(
+                [
+                    vec![header(Subtag::Tuple, 4)],
+                    keys.map(|k| k.raw()).to_vec(),
+                ]
+                .concat(),
+            );
+            let literal = keys.as_ptr() as u64 | purlin_term::word::TAG_BOXED;
+            list = (0..4).map(|_| source(r).source_word()).collect();
+            vec![Value::C(literal), register(r), live, n(0)]
+        }
+        HasMapFields => {
+            list = (0..1 + r.below(3)).map(|_| key(r).word()).collect();
+            vec![fail, register(r), n(0)]
+        }
+        GetMapElements => vec![fail, Value::X(r.below(4) as u32), n(0)],
+        MakeFun => {
+            let of = fun_entry(1, list.len());
+            vec![n(std::ptr::from_ref(of) as u64), register(r), n(0)]
+        }
+        BsStartMatch => vec![fail, register(r), register(r), live, n(r.below(2) as u64)],
+        BsContextPosition => vec![register(r), register(r), live],
+        BsNextBytePosition | BsNextByteTable => {
+            // The context is read once more behind what is written first.
+            let context = Value::X(r.below(XS - 1) as u32);
+            let first = Value::X(XS as u32 - 1);
+            match op {
+                BsNextBytePosition => vec![fail, context, first, register(r), live],
+                _ => vec![
+                    fail,
+                    context,
+                    first,
+                    live,
+                    fail,
+                    n(r.of(&[0, 60, 0x7F])),
+                    n(0),
+                ],
+            }
+        }
         BsGetSmall => {
             let bits = 1 + r.below(56) as u64;
             vec![fail, register(r), n(bits), n(0), register(r)]
         }
         BsSkipFixed => vec![fail, register(r), n(r.below(100) as u64)],
-        BsTestTail => vec![fail, register(r), n(r.below(65) as u64)],
+        BsSkipBits => {
+            set.push((0, What::Small(r.below(12) as i64 - 1)));
+            let size = match r.below(4) {
+                0 => source(r),
+                _ => Value::X(0),
+            };
+            let context = Value::X(1 + r.below(XS - 1) as u32);
+            vec![fail, context, size, n(r.of(&[1, 8, 3]))]
+        }
         BsTestUnit => vec![fail, register(r), n(r.of(&[1, 2, 7, 8, 16, 128]))],
         BsGetUtf => vec![fail, register(r), n(8), n(0), register(r)],
         BsSkipUtf => vec![fail, register(r), n(8), n(0)],
-        BsNextByte => vec![fail, register(r), register(r), live],
-        BsContextPosition => vec![register(r), register(r), live],
-        BsNextBytePosition => {
-            // The context is read once more behind the position.
-            let context = register(r);
-            let position = Value::X(XS as u32 - 1);
-            if context == position {
-                return case(op, r);
+        BsSetPosition => {
+            // A position of that string.
+            set.push((0, What::Small(r.below(30) as i64)));
+            vec![Value::X(1 + r.below(XS - 1) as u32), Value::X(0)]
+        }
+        BsGetBinary => {
+            let size = match r.below(3) {
+                0 => Value::C(am::ALL.raw()),
+                1 => Value::C(small(r.below(9) as i64).raw()),
+                _ => {
+                    set.push((0, What::Small(r.below(12) as i64 - 1)));
+                    Value::X(0)
+                }
+            };
+            let context = Value::X(1 + r.below(XS - 1) as u32);
+            vec![
+                fail,
+                context,
+                size,
+                n(r.of(&[1, 8])),
+                n(0),
+                register(r),
+                live,
+            ]
+        }
+        BsMatch => vec![fail, Value::X(r.below(5) as u32), n(0)],
+        BsCreateBin => {
+            if r.below(3) == 0 {
+                set.push((0, What::Writable));
+                let all = Value::C(am::ALL.raw()).source_word();
+                let bin = Value::X(0).source_word();
+                list.splice(0..0, [seg::APPEND, 8, 0, bin, all]);
             }
-            vec![fail, context, position, register(r), live]
+            for (k, s) in list.chunks_mut(5).enumerate() {
+                s[2] |= (k as u64 + 1) << 32;
+            }
+            vec![fail, register(r), n(r.below(5) as u64), live, n(0)]
         }
-        MoveJump => vec![source(r), register(r), fail],
-        _ => return None,
+        _ => {
+            let operand = |o: &purlin_isa::ops::Operand| match o.name {
+                // Contexts are never constants.
+                "context" => register(r),
+                _ => by_kind(o.kind, r),
+            };
+            op.row().operands.iter().map(operand).collect()
+        }
     };
-    needs = match op {
-        GetList | GetHd | GetTl => Needs::Cons,
-        UpdateRecord => Needs::Triple,
-        GetTupleElement | GetTupleElementFar | GetTupleElements2 | TestArity => Needs::Tuple,
-        BsGetPosition | BsGetByte | BsGetSmall | BsSkipFixed | BsTestTail | BsTestUnit
-        | BsGetUtf | BsSkipUtf | BsNextByte | BsContextPosition | BsNextBytePosition => {
-            Needs::Context
+    let mut operands = operands;
+    let frameless = is_frameless(op);
+    if frameless {
+        for v in &mut operands {
+            if let Value::Y(n) = *v {
+                *v = Value::X(n);
+            }
         }
-        _ => needs,
+    }
+    if let (Some(kind), Some(count)) = (op.row().list, operands.last_mut()) {
+        let one = kind.words(1).max(1);
+        *count = n((list.len() / one) as u64);
+    }
+    let written = match op.row().list {
+        Some(List::Commands | List::Fetches) => list.iter().map(|&w| Value::of_source(w)).collect(),
+        _ => Vec::new(),
     };
     let live = match op {
         TryCase => 3,
-        CatchEnd => 1,
+        CallFun | CallFun2 | CallFunLast | CallFun2Last => XS,
+        CatchEnd | CallBif | CallBifLast | CallBifOnly => 1,
+        // The arguments.
+        _ if op.row().effects.calls => match op.row().named("arity").map(|i| operands[i].word()) {
+            Some(arity) => arity as usize,
+            None => XS,
+        },
+        _ if op.row().effects.ends && op.row().list.is_none() && op.row().named("to").is_none() => {
+            1
+        }
         _ => XS,
     };
     Some(Case {
         op,
         operands,
         list,
-        needs,
+        needs: needs(op),
         live,
+        behind,
+        set,
+        written,
+        makes_before: op == BsMatch,
+        frameless,
+        entry,
     })
 }
 
@@ -534,9 +1015,19 @@ fn arm(i: usize) -> u64 {
     (1 << 48) | (i as u64 % 6)
 }
 
-/// The words of a function of that instruction, and where its entry is. Behind it comes what machine code leaves to the interpreter
-/// without a step, so that the test sees where the instruction has led to.
-fn words(c: &Case) -> Option<(Vec<u64>, u32)> {
+/// A function of an instruction.
+struct Code {
+    words: Vec<u64>,
+    /// Where its entry is, its end, where exceptions lead and the entry of another function.
+    entry: usize,
+    end: usize,
+    handler: usize,
+    callee: usize,
+}
+
+/// The code of a case. Behind the instruction comes what machine code leaves to the interpreter without a step, so that the test sees
+/// where the instruction has led to.
+fn code_of(c: &Case) -> Option<Code> {
     let info = packed(
         Op::FuncInfo,
         &[
@@ -547,44 +1038,68 @@ fn words(c: &Case) -> Option<(Vec<u64>, u32)> {
         ],
     )
     .ok()?;
-    let entry = info.len();
-    let mut code = info;
+    let stop = packed(Op::ProcessExit, &[]).ok()?;
     let size = packed(c.op, &c.operands).ok()?.len() + c.list.len();
-    let operands: Vec<Value> = c
-        .operands
-        .iter()
-        .map(|&v| match v {
-            Value::L(FAIL) => Value::L(size as i32 + 1),
+    let behind = match &c.behind {
+        Some((op, operands)) => packed(*op, operands).ok()?.len(),
+        None => 0,
+    };
+    // Words from the instruction to the first that stops.
+    let stops = size + behind;
+    let entry = info.len();
+    let end = entry + stops + 10 * stop.len();
+    let callee = end + info.len();
+    let mut words = info.clone();
+    let put = |words: &mut Vec<u64>, op: Op, operands: &[Value]| {
+        let at = words.len();
+        let placed = |&v: &Value| match v {
+            Value::L(FAIL) => Value::L((entry + stops + 1 - at) as i32),
+            Value::L(CALLEE) => Value::L((callee - at) as i32),
             v => v,
-        })
-        .collect();
-    code.extend(packed(c.op, &operands).ok()?);
+        };
+        let operands: Vec<Value> = operands.iter().map(placed).collect();
+        words.extend(packed(op, &operands).ok()?);
+        Some(())
+    };
+    put(&mut words, c.op, &c.operands)?;
     for &w in &c.list {
-        code.push(match (c.op.row().list, w >> 48) {
+        words.push(match (c.op.row().list, w >> 48) {
             (Some(List::Switch | List::ArityArms | List::Arms | List::Labels), 1) => {
-                (size as u64) + 2 + (w & 0xFF)
+                (stops as u64) + 2 + (w & 0xFF)
             }
             _ => w,
         });
     }
-    for _ in 0..10 {
-        code.extend(packed(Op::ProcessExit, &[]).ok()?);
+    if let Some((op, operands)) = &c.behind {
+        put(&mut words, *op, operands)?;
     }
-    Some((code, entry as u32))
+    for _ in 0..10 {
+        words.extend(&stop);
+    }
+    words.extend(&info);
+    words.extend(&stop);
+    let handler = end - stop.len();
+    Some(Code {
+        words,
+        entry,
+        end,
+        handler,
+        callee,
+    })
 }
 
-/// Goes on by steps until the instruction is over: the word that is next, from the entry.
-fn by_steps(w: &mut World, code: &[u64], entry: u32) -> u64 {
-    let first = code.as_ptr() as u64 + u64::from(entry) * 8;
-    let mut pc = first as *const u64;
-    for _ in 0..4 {
-        // SAFETY: an instruction of the code.
-        pc = unsafe { STEP[pc.read() as u16 as usize](&mut *w.cx, pc) };
+/// Goes on by steps until the case is over: the instruction that is next, or 0 where the process leaves.
+fn by_steps(w: &mut World, mut pc: *const u64) -> u64 {
+    for _ in 0..30 {
+        // SAFETY: an instruction of the case's code, or of a stub.
+        let number = unsafe { pc.read() } as u16;
+        if matches!(Op::of(number), Some(Op::ProcessExit | Op::ErrorHandler)) {
+            return pc as u64;
+        }
+        // SAFETY: as above.
+        pc = unsafe { STEP[number as usize](&mut *w.cx, pc) };
         if pc.is_null() {
             return 0;
-        }
-        if pc as u64 != first {
-            return (pc as u64 - first) / 8;
         }
     }
     panic!("it runs again and again");
@@ -606,21 +1121,23 @@ fn machine_code_does_what_steps_do() {
     let stubs_end = area.used;
     let mut seen: Vec<Op> = Vec::new();
     let mut wrong = Vec::new();
-    let (mut cases, mut left) = (0, 0);
+    let (mut ops, mut cases, mut left) = (0, 0, 0);
     for op in (0..VARIANTS as u16).filter_map(Op::of) {
-        let name = op.row().name;
-        if seen.contains(&op) || only.as_ref().is_some_and(|o| o != name) {
+        let row = op.row();
+        let has_code = matches!(row.machine_code, MachineCode::template | MachineCode::fused);
+        let skipped =
+            NEVER.iter().any(|n| n.0 == op) || only.as_ref().is_some_and(|o| o != row.name);
+        if seen.contains(&op) || !has_code || skipped {
             continue;
         }
         seen.push(op);
+        ops += 1;
         let mut r = Random(seed.wrapping_mul(1 << 20) + op as u64);
         let mut in_code = 0;
         for _ in 0..rounds {
             let Some(c) = case(op, &mut r) else { break };
-            let Some((code, entry)) = words(&c) else {
-                continue;
-            };
-            let full = op.row().effects.collects && r.below(3) == 0;
+            let Some(code) = code_of(&c) else { continue };
+            let full = row.effects.collects && r.below(3) == 0;
             let s = r.below(1 << 40) as u64;
             let env = Env {
                 fields: FIELDS,
@@ -629,8 +1146,9 @@ fn machine_code_does_what_steps_do() {
                 steps: &steps,
                 targets: TARGETS,
                 changes_code: &|_| false,
-                native: &|_| None,
-                natives_traced: 0,
+                // SAFETY: the address of an export, which are never freed.
+                native: &|e| native_with_template(unsafe { &*(e as *const Export) }),
+                natives_traced: &raw const EMPTY as u64,
                 stressed: false,
                 annotated: false,
                 chaos: false,
@@ -639,42 +1157,52 @@ fn machine_code_does_what_steps_do() {
                 false_word: am::FALSE.raw(),
             };
             let f = Function {
-                code: &code,
-                base: code.as_ptr() as u64,
+                code: &code.words,
+                base: code.words.as_ptr() as u64,
                 start: 0,
-                entry,
-                end: code.len() as u32,
+                entry: code.entry as u32,
+                end: code.end as u32,
                 arity: XS as u32,
             };
             let made = compile(f, &env).expect("code that is compiled");
             area.used = stubs_end;
             let to = area.next();
             area.put(&made.code.place(to).expect("all is near"));
-            let (mut a, mut b) = (World::new(s, c.needs, full), World::new(s, c.needs, full));
-            let before = a.state(XS, 1);
-            assert_eq!(before, b.state(XS, 1), "two processes alike");
-            let next_a = by_steps(&mut a, &code, entry);
-            let first = code.as_ptr() as u64 + u64::from(entry) * 8;
+            let place = |at: usize| &raw const code.words[at];
+            if let Some(e) = c.entry {
+                e.lead(place(code.callee));
+            }
+            let world = || World::new(s, &c, place(code.handler), full);
+            let (mut a, mut b) = (world(), world());
+            let before = a.state(&c, XS, 1, false);
+            assert_eq!(before, b.state(&c, XS, 1, false), "two processes alike");
+            let first = place(code.entry);
+            let next_a = by_steps(&mut a, first);
             // SAFETY: the stub that enters machine code; the registers hold terms.
             let next = unsafe {
                 let enter: extern "C" fn(*mut Cx, u64) -> u64 =
                     std::mem::transmute(area.stubs.enter as usize);
                 // Behind the part that counts a call.
                 enter(&mut *b.cx, to + u64::from(purlin_jit::stubs::INNER))
-            };
-            let next_b = match next & !1 {
+            } & !1;
+            let next_b = match next {
                 0 => 0,
-                n if n == first => {
-                    left += 1;
-                    by_steps(&mut b, &code, entry)
-                }
-                n => {
-                    in_code += 1;
-                    (n - first) / 8
-                }
+                n => by_steps(&mut b, n as *const u64),
             };
+            match next == first as u64 {
+                true => left += 1,
+                false => in_code += 1,
+            }
             cases += 1;
-            let (sa, sb) = (a.state(c.live, next_a), b.state(c.live, next_b));
+            let failed = next_a == place(code.end - 9) as u64;
+            // Behind a call that has returned, or failed, the arguments are none any more.
+            let own = place(0) as u64..place(code.end) as u64;
+            let live = match row.effects.calls && own.contains(&next_a) {
+                true => 1,
+                false => c.live,
+            };
+            let state = |w: &World, next| w.state(&c, live, next, failed);
+            let (sa, sb) = (state(&a, next_a), state(&b, next_b));
             if sa != sb {
                 let d: Vec<String> = sa
                     .iter()
@@ -683,7 +1211,8 @@ fn machine_code_does_what_steps_do() {
                     .map(|(x, y)| format!("    step {x}\n    code {y}"))
                     .collect();
                 wrong.push(format!(
-                    "{name} {:?} {:x?} full {full}\n  before {before:?}\n{}",
+                    "{} {:?} {:x?} full {full}, at {first:?}\n  before {before:?}\n{}",
+                    row.name,
                     c.operands,
                     c.list,
                     d.join("\n")
@@ -691,13 +1220,12 @@ fn machine_code_does_what_steps_do() {
                 break;
             }
         }
-        if case(op, &mut r).is_some() {
-            assert!(
-                in_code > 0 || rounds < 20,
-                "{name} never ran in machine code"
-            );
-        }
+        assert!(
+            in_code > 0 || rounds < 20,
+            "{} never ran in machine code",
+            row.name
+        );
     }
-    println!("{cases} instructions, {left} left to the interpreter");
+    println!("{ops} ops, {cases} instructions, {left} left to the interpreter");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
