@@ -498,8 +498,11 @@ fn a_signal_calls_from_a_pool() {
             let leaves = move || {
                 s.raise();
                 let taken = s.start_fetching();
-                assert!(taken.signals && taken.raised && taken.dirty == Some(false));
-                n.fetch_add(1, Ordering::Relaxed);
+                assert!(taken.raised && taken.dirty == Some(false));
+                // The sender may come late: the owner has left and has handled it already.
+                if taken.signals {
+                    n.fetch_add(1, Ordering::Relaxed);
+                }
                 s.settle_control();
                 let prio = s.requeue_dirty(false);
                 assert!(q.put(7, prio, || s.calls_from_pool()));

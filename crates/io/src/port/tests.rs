@@ -196,7 +196,8 @@ fn only_the_owner_commands_by_message() {
         Ok(Outcome::Done)
     );
     assert_eq!(plain(&p, wait_for(other, 1)), ["{P,{data,\"x\"}}"]);
-    let reference = purlin_term::layout::RefWords::new([1, 0, 0]);
+    let numbers = crate::process::ext::RefKey::new(1).numbers();
+    let reference = purlin_term::layout::RefWords::new(numbers);
     assert!(monitor(p.id, me, reference.term(), NIL));
     assert!(link(p.id, other));
     assert_eq!(p.exit(other, am::NORMAL, true), Outcome::Done);

@@ -147,6 +147,15 @@ pub fn out_of_memory(allocator: &str, bytes: usize, purpose: &str) -> ! {
 /// Has a fault that the runtime finds in itself (a panic) end the emulator, instead of one of its threads.
 pub fn watch_faults() {
     std::panic::set_hook(Box::new(|fault| {
+        // The standard library has no other way to say that a new thread gets no memory for the stack
+        // that its signal handlers run on.
+        let starts = |l: &std::panic::Location| l.file().ends_with("stack_overflow.rs");
+        if fault.location().is_some_and(starts) {
+            crate::os::thread::refused(
+                std::thread::current().name().unwrap_or("of the runtime"),
+                &std::io::Error::from_raw_os_error(libc::ENOMEM),
+            );
+        }
         fatal(&format!("Purlin has found a fault in itself: {fault}"));
     }));
 }
