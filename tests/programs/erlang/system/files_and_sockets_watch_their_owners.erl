@@ -29,7 +29,6 @@ main() ->
                    end),
     receive {'$socket', L, select, _} -> ok end,
     {ok, A} = socket:accept(L, nowait),
-    names("has accepted", [{listening, L}, {accepted, A}], 2),
     {error, _} = socket:cancel(L, I),
     {select, _} = socket:recv(A, 0, nowait),
     names("waits to receive", [{listening, L}, {accepted, A}], 3),

@@ -32,8 +32,8 @@ ways({Name, F}) ->
     %% The process owns its port from the start.
     P = spawn(fun() ->
         process_flag(trap_exit, true),
-        Port = open_port({spawn, "cat"}, []),
-        Closed = open_port({spawn, "cat"}, []),
+        Port = open_port({spawn, "cat 2>/dev/null"}, []),
+        Closed = open_port({spawn, "cat 2>/dev/null"}, []),
         register(told_port, Port),
         port_close(Closed),
         Me ! {self(), Port, Closed},
