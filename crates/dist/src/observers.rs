@@ -5,7 +5,7 @@ use super::{lazy_atoms, signal};
 use purlin_term::sync::Mutex;
 use purlin_term::{Alloc, NIL, Term, am, atom, copy, map};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 lazy_atoms! {
     visible = "visible";
@@ -38,7 +38,19 @@ struct Observer {
     number: u64,
 }
 
-static ANY: AtomicBool = AtomicBool::new(false);
+/// A bit for each observer, by its pid ([`mark`]); several pids have the same bit. Written under
+/// the lock of [`OBSERVERS`]. A process sets its own bit, so its end finds it set.
+static MARKS: AtomicU64 = AtomicU64::new(0);
+
+fn mark(pid: u64) -> u64 {
+    1 << (pid.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)
+}
+
+/// Sets the bits of those who observe, and no others.
+fn set_marks(all: &BTreeMap<(u64, u32), Observer>) {
+    let marks = all.keys().fold(0, |m, &(pid, _)| m | mark(pid));
+    MARKS.store(marks, Ordering::Release);
+}
 
 /// A node has come or gone.
 pub struct Event {
@@ -81,7 +93,7 @@ pub fn observe(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
     } else {
         all.remove(&key);
     }
-    ANY.store(!all.is_empty(), Ordering::Release);
+    set_marks(&all);
     Ok(Term::small(before))
 }
 
@@ -129,20 +141,20 @@ pub fn list(cx: &mut Cx) -> Term {
 
 /// A process has ended.
 pub fn owner_exit(pid: Term) {
-    if ANY.load(Ordering::Acquire) {
+    if MARKS.load(Ordering::Acquire) & mark(pid.raw()) != 0 {
         let mut all = OBSERVERS.lock();
         let of_it = (pid.raw(), 0)..=(pid.raw(), u32::MAX);
         let gone: Vec<_> = all.range(of_it).map(|o| *o.0).collect();
         for key in gone {
             all.remove(&key);
         }
-        ANY.store(!all.is_empty(), Ordering::Release);
+        set_marks(&all);
     }
 }
 
 /// Tells all that want to know.
 pub fn tell(e: Event) {
-    if !ANY.load(Ordering::Acquire) {
+    if MARKS.load(Ordering::Acquire) == 0 {
         return;
     }
     let all: Vec<Observer> = OBSERVERS.lock().values().copied().collect();

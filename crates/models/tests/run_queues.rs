@@ -435,13 +435,17 @@ fn a_pool_takes_all() {
         explore("a pool takes all", None, move || {
             let p = Arc::new(Pool::new());
             let ran = Arc::new(AtomicUsize::new(0));
-            for _ in 0..2 {
-                p.join();
-            }
+            let seats = [p.join(), p.join()];
             p.set_online(before);
             let (q, n) = (p.clone(), ran.clone());
             let thread = thread::spawn(move || {
-                q.take(after - 1, |_| ());
+                q.take(
+                    &seats[after - 1],
+                    |any| {
+                        any();
+                    },
+                    |_| (),
+                );
                 n.fetch_add(1, Ordering::Relaxed);
             });
             let q = p.clone();
@@ -459,15 +463,13 @@ fn a_pool_takes_all() {
 fn a_pool_wakes_one_that_takes() {
     explore("a pool wakes one that takes", Some(3), || {
         let p = Arc::new(Pool::new());
-        for _ in 0..2 {
-            p.join();
-        }
+        let (first, second) = (p.join(), p.join());
         p.set_online(2);
         let q = p.clone();
-        let stays = thread::spawn(move || q.take(0, |_| ()));
+        let stays = thread::spawn(move || q.take(&first, |_| (), |_| ()));
         let q = p.clone();
         // Ends when it is let take something again.
-        let leaves = thread::spawn(move || q.take(1, |_| ()));
+        let leaves = thread::spawn(move || q.take(&second, |_| (), |_| ()));
         let q = p.clone();
         let telling = thread::spawn(move || q.set_online(1));
         assert!(p.put(7, Priority::Normal, || false));
@@ -488,7 +490,7 @@ fn a_signal_calls_from_a_pool() {
     for threads in [0, 1] {
         explore("a signal calls from a pool", None, move || {
             let p = Arc::new(Pool::new());
-            p.join();
+            let seat = p.join();
             let state = Arc::new(State::free());
             state.publish_queued(Priority::Normal, false);
             let _ = state.start_running();
@@ -515,7 +517,7 @@ fn a_signal_calls_from_a_pool() {
             });
             let (s, q, n) = (state.clone(), p.clone(), handled.clone());
             let takes = move || {
-                assert_eq!(q.take(0, |_| ()), 7);
+                assert_eq!(q.take(&seat, |_| (), |_| ()), 7);
                 let taken = s.start_running();
                 assert!(!taken.raised && taken.dirty == Some(false));
                 if s.take_signals() {

@@ -467,6 +467,8 @@ fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
             (a, b) = (x, y);
         } else if let (Some(x), Some(y)) = (a.as_bits(), b.as_bits()) {
             return same_bits(&x, &y);
+        } else if let Some(same) = same_local_refs(a, b) {
+            return same;
         } else {
             return equal_any(a, b, exact);
         }
@@ -474,6 +476,14 @@ fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
             return true;
         }
     }
+}
+
+/// Whether two references of this runtime are equal; None if either term is none.
+#[inline]
+fn same_local_refs(a: Term, b: Term) -> Option<bool> {
+    let a = a.as_ref_view()?.local_nums()?;
+    let b = b.as_ref_view()?.local_nums()?;
+    Some(a == b)
 }
 
 /// Words to compare pairwise: where they are in both terms, how many are left, and whether their equality is exact.

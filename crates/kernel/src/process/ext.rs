@@ -112,6 +112,7 @@ impl<K: Eq + std::hash::Hash + Copy, V> Default for Set<K, V> {
 }
 
 impl<K: Eq + std::hash::Hash + Copy, V> Set<K, V> {
+    #[inline]
     pub fn get_mut(&mut self, k: &K) -> Option<&mut V> {
         match &mut self.0 {
             Repr::None => None,

@@ -1,5 +1,9 @@
-//! The queue of a pool of threads that take processes one by one, some of which may be told to take none. Those of higher
-//! priority go first, as they do in run queues; nobody is woken here.
+//! The queue of a pool of dirty threads, which take processes one by one. Processes of higher
+//! priority go first, as they do in run queues. Threads above a number may be told to take none.
+//!
+//! A thread that finds the queue empty looks at it for a moment before it sleeps, since the process
+//! that it has just served often comes back at once. The thread that went to sleep last is woken
+//! first: its stack and its context are still in the processor's caches.
 //!
 //! A process that waits here may leave for a while, to do elsewhere what signals ask of it. It
 //! keeps its place: the queue goes on naming it, and `out` says that it isn't here. A thread that
@@ -13,11 +17,14 @@
 //! * A process with reason to leave does: it is put under the lock, where `leaves` is asked, and
 //!   whoever gives it a reason calls [`Pool::take_out`] after that. So either the one sees the
 //!   reason or the other finds the process.
+//! * A process waits while a thread sleeps only if another thread is awake that will look at the
+//!   queue under the lock: it was woken for it, looks, or serves a process.
 
 use super::order::{Comes, Queues};
 use crate::process::state::Priority;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The processes that wait.
 #[derive(Default)]
@@ -25,6 +32,17 @@ struct Waiting {
     queue: Queues,
     /// Those that have left for a while; true: a thread has come to their place.
     out: BTreeMap<u32, bool>,
+    /// Threads that sleep, in the order in which they went to sleep.
+    asleep: Vec<Arc<Seat>>,
+    /// Threads that look at the queue before they sleep: at most one.
+    looking: usize,
+}
+
+/// The place of a thread in a pool.
+pub struct Seat {
+    /// Threads are numbered from 0.
+    pub index: usize,
+    ready: Condvar,
 }
 
 impl Waiting {
@@ -39,10 +57,11 @@ impl Waiting {
     }
 }
 
-/// See the module head. Threads have numbers from 0.
+/// See the module head.
 pub struct Pool {
     waiting: Mutex<Waiting>,
-    ready: Condvar,
+    /// The length of the queue, for threads that look without the lock.
+    length: AtomicUsize,
     threads: AtomicUsize,
     /// Threads that take processes: those with lower numbers than this. Changed under the lock of the queue.
     online: AtomicUsize,
@@ -54,7 +73,7 @@ impl Pool {
     pub fn new() -> Pool {
         Pool {
             waiting: Mutex::new(Waiting::default()),
-            ready: Condvar::new(),
+            length: AtomicUsize::new(0),
             threads: AtomicUsize::new(0),
             online: AtomicUsize::new(usize::MAX),
         }
@@ -78,17 +97,28 @@ impl Pool {
     pub(crate) fn online(&self) -> usize {
         self.online.load(Ordering::Relaxed).min(self.threads())
     }
-    /// Has so many threads take processes, one at least.
+    /// Sets how many threads take processes; at least one does.
     pub(crate) fn set_online(&self, n: usize) {
-        // Under the lock: a thread that has just seen that it is to take none must hear of it.
+        // Under the lock: a thread that has just seen that it may not take any must hear of it.
         let q = self.lock();
         self.online.store(n.max(1), Ordering::Relaxed);
-        self.ready.notify_all();
-        drop(q);
+        for seat in &q.asleep {
+            seat.ready.notify_one();
+        }
     }
-    /// Number of a new thread.
-    pub fn join(&self) -> usize {
-        self.threads.fetch_add(1, Ordering::Relaxed)
+    /// The seat of a new thread.
+    pub fn join(&self) -> Arc<Seat> {
+        Arc::new(Seat {
+            index: self.threads.fetch_add(1, Ordering::Relaxed),
+            ready: Condvar::new(),
+        })
+    }
+    /// Wakes the thread that went to sleep last, of those that take processes.
+    fn wake(&self, w: &mut Waiting) {
+        let online = self.online.load(Ordering::Relaxed);
+        if let Some(i) = w.asleep.iter().rposition(|s| s.index < online) {
+            w.asleep.remove(i).ready.notify_one();
+        }
     }
     /// Queues a process, at its place if it has left. False: it `leaves` at once, and is the
     /// caller's to queue elsewhere.
@@ -104,11 +134,10 @@ impl Pool {
             w.out.insert(cell, false);
             return false;
         }
-        if self.online.load(Ordering::Relaxed) >= self.threads() {
-            self.ready.notify_one();
-        } else {
-            // The one that is woken might be one that takes nothing.
-            self.ready.notify_all();
+        self.length.store(w.queue.len, Ordering::Relaxed);
+        // A thread that looks finds one process by itself.
+        if w.queue.len > w.looking {
+            self.wake(&mut w);
         }
         true
     }
@@ -133,18 +162,41 @@ impl Pool {
     pub(crate) fn try_take(&self) -> Option<u32> {
         self.lock().pop()
     }
-    /// The next process for thread `index`, which waits for it. `sleeps` is told whether it does.
-    pub fn take(&self, index: usize, sleeps: impl Fn(bool)) -> u32 {
-        let mut q = self.lock();
+    /// Waits for the next process. `look` is called without the lock before the thread sleeps; it
+    /// may ask its argument for a while whether a process has come. `sleeps` is told whether the
+    /// thread sleeps.
+    pub fn take(
+        &self,
+        seat: &Arc<Seat>,
+        mut look: impl FnMut(&dyn Fn() -> bool),
+        sleeps: impl Fn(bool),
+    ) -> u32 {
+        let mut w = self.lock();
+        let mut looked = false;
         loop {
-            if index < self.online.load(Ordering::Relaxed)
-                && let Some(c) = q.pop()
-            {
+            let online = seat.index < self.online.load(Ordering::Relaxed);
+            if online && let Some(c) = w.pop() {
+                self.length.store(w.queue.len, Ordering::Relaxed);
                 sleeps(false);
                 return c;
             }
+            if online && !looked && w.looking == 0 {
+                looked = true;
+                w.looking += 1;
+                drop(w);
+                look(&|| self.length.load(Ordering::Relaxed) != 0);
+                w = self.lock();
+                w.looking -= 1;
+                // Nobody was woken for what has come meanwhile.
+                if seat.index >= self.online.load(Ordering::Relaxed) && w.queue.len != 0 {
+                    self.wake(&mut w);
+                }
+                continue;
+            }
             sleeps(true);
-            q = self.ready.wait(q);
+            w.asleep.push(seat.clone());
+            w = seat.ready.wait(w);
+            w.asleep.retain(|s| s.index != seat.index);
         }
     }
 }

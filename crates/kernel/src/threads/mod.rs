@@ -38,6 +38,10 @@ const REDUCTIONS_PER_POLL: i64 = slice::SLICE;
 /// some of these, and processes that end soon leave their makers' schedulers idle all the time.
 const LOOKS: u32 = 12;
 
+/// Looks of a dirty thread before it sleeps, for each one of a scheduler: a process that comes back
+/// runs for a while on a scheduler before that.
+const DIRTY_LOOKS: u32 = 2;
+
 /// Times in a row that a scheduler has looked in vain after which it does so seldom: what wakes it, such as another node's answer,
 /// takes longer to come.
 const VAIN: u32 = 16;
@@ -150,7 +154,8 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
 }
 
 fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
-    let index = d.pool.join();
+    let seat = d.pool.join();
+    let index = seat.index;
     let id = MAX_SCHEDULERS + index;
     let serve = move || {
         crate::affinity::begin_unbound();
@@ -158,8 +163,18 @@ fn start_dirty<E: Engine>(d: &'static Dirty, kind: msacc::Kind, name: String) {
         POOL.set(Some(kind == msacc::Kind::DirtyIo));
         later::begin_thread();
         let mut cx: Option<Box<Cx>> = None;
+        let mut vain = Vain::default();
         loop {
-            let cell = d.pool.take(index, msacc::asleep);
+            let look = |any: &dyn Fn() -> bool| {
+                let found = (0..DIRTY_LOOKS * vain.looks()).any(|_| {
+                    for _ in 0..64 {
+                        std::hint::spin_loop();
+                    }
+                    any()
+                });
+                vain.looked(found);
+            };
+            let cell = d.pool.take(&seat, look, msacc::asleep);
             let cx = cx.get_or_insert_with(|| {
                 let mut c = Cx::boxed(id);
                 c.dirty = true;

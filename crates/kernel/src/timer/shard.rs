@@ -229,9 +229,6 @@ impl<P> Shard<P> {
     /// The owner has ended: its timers are gone. Gives their payloads.
     pub fn owner_ends(&self, owner: u64) -> Vec<P> {
         let mut gone = Vec::new();
-        if self.count() == 0 {
-            return gone;
-        }
         let mut g = self.inner.lock();
         let (wheel, entries) = &mut *g;
         while let Some(&index) = entries.by_owner.get(&owner) {
