@@ -1,30 +1,34 @@
-//! Work that is left to whoever holds a lock: who has some notes that, and only tries the lock. A holder looks for notes once it has
-//! unlocked, and tries the lock again if there are any. So nobody waits, and nothing stays undone: either the one that tries gets the
-//! lock, or the holder, which has it still, sees the note after that.
+//! A request that one thread leaves to the holder of a lock. The requester sets the request and
+//! then only tries the lock. The holder checks for a request after it has unlocked, and tries the
+//! lock again if there is one. So no thread waits and no request is lost: either the requester gets
+//! the lock, or the holder still has it and sees the request afterwards.
 //!
-//! Both fences order the note and the lock: who notes does so before it tries, who holds looks after it has unlocked.
+//! Both fences order the request against the lock: the requester sets it before it tries the lock,
+//! and the holder checks after it has unlocked.
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
-/// Whether something is left to the holder.
+/// Whether something is left to the holder of the lock.
 pub(crate) struct Asked(AtomicBool);
 
 impl Asked {
     pub(crate) fn new() -> Asked {
         Asked(AtomicBool::new(false))
     }
-    /// Notes that there is something; the caller then tries the lock.
+    /// Sets the request. The caller then tries the lock.
     pub(crate) fn ask(&self) {
-        // No store: who takes the note of several must see what each of them has left.
+        // A swap and no store: whoever takes the request of several threads must see what each of
+        // them has left.
         self.0.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
     }
-    /// Whether something is left; the caller has just unlocked.
+    /// Whether a request is set. The caller has just unlocked.
     pub(crate) fn is_asked(&self) -> bool {
         fence(Ordering::SeqCst);
         self.0.load(Ordering::Relaxed)
     }
-    /// Takes the note, with the lock held, before what is asked is done. What was there when it was made is seen.
+    /// Takes the request, with the lock held and before doing the work. Everything that requesters
+    /// left before they set it is visible.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(false, Ordering::AcqRel)
     }
