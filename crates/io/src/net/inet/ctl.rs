@@ -23,10 +23,10 @@ mod stat {
     pub(crate) const SEND_OCT: u8 = 10;
 }
 
-/// The only thing to subscribe to.
+/// The only event to subscribe to.
 const SUBS_EMPTY_OUT_Q: u8 = 1;
 
-/// Answers a request; `queued` bytes wait to be sent.
+/// Executes a request; `queued` bytes wait to be sent.
 pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -> Answer {
     let mut args = Args(data);
     match op {
@@ -202,7 +202,7 @@ fn host_name() -> Answer {
         || Asked::text("name"),
         || {
             let mut b = [0u8; 256];
-            // SAFETY: as many bytes as the array has.
+            // SAFETY: the array has that many bytes.
             unit(unsafe { libc::gethostname(b.as_mut_ptr().cast(), b.len()) })?;
             let n = b.iter().position(|&c| c == 0).unwrap_or(b.len());
             Ok(b[..n].to_vec())
@@ -211,7 +211,7 @@ fn host_name() -> Answer {
     Ok(name)
 }
 
-/// The answer of one of the reentrant look-ups of services.
+/// Calls one of the reentrant look-ups of services with enough room.
 fn service<R>(
     look: impl Fn(*mut libc::servent, &mut [libc::c_char], *mut *mut libc::servent) -> i32,
     of: impl FnOnce(&libc::servent) -> R,
@@ -223,7 +223,8 @@ fn service<R>(
         match look(entry.as_mut_ptr(), &mut room, &mut found) {
             libc::ERANGE if room.len() < 1 << 20 => room.resize(room.len() * 2, 0),
             0 if !found.is_null() => {
-                // SAFETY: it points at the entry, which the call has filled; its strings are in the room.
+                // SAFETY: it points at the entry, which the call has filled; its strings lie in the
+                // room.
                 return Ok(of(unsafe { &*found }));
             }
             _ => return Err(EINVAL),
@@ -250,13 +251,13 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// The number of a service, two bytes, by its name and its protocol (None: any).
+/// The port number of a service as two bytes, by its name and protocol (None: any).
 pub(crate) fn service_by_name(name: &[u8], protocol: Option<&[u8]>) -> Answer {
     let c = |b: &[u8]| CString::new(b).map_err(|_| EINVAL);
     let (name, protocol) = (c(name)?, protocol.map(c).transpose()?);
     let protocol = protocol.as_ref().map_or(ptr::null(), |p| p.as_ptr());
     service(
-        // SAFETY: terminated strings, and room as long as it says.
+        // SAFETY: terminated strings, and room of the length given.
         |e, room, found| unsafe {
             getservbyname_r(
                 name.as_ptr(),
@@ -271,7 +272,7 @@ pub(crate) fn service_by_name(name: &[u8], protocol: Option<&[u8]>) -> Answer {
     )
 }
 
-/// The name of a service by its number and its protocol (None: any).
+/// The name of a service by its port number and protocol (None: any).
 pub(crate) fn service_by_port(port: u16, protocol: Option<&[u8]>) -> Answer {
     let protocol = protocol.map(CString::new).transpose().map_err(|_| EINVAL)?;
     let protocol = protocol.as_ref().map_or(ptr::null(), |p| p.as_ptr());

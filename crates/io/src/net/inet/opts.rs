@@ -1,4 +1,5 @@
-//! Options of sockets: numbers in a request, 5 bytes each (some more) for setting, one for asking.
+//! Options of sockets. A request encodes setting an option in 5 bytes (some options in more) and
+//! reading one in a single byte.
 
 use super::sock::{Sock, active, control};
 use super::{Args, EINVAL, Error};
@@ -75,9 +76,9 @@ pub struct StreamOpts {
     pub send_timeout_close: i32,
     pub delay_send: bool,
     pub show_econnreset: bool,
-    /// More may be read than the packet that is needed, in one go.
+    /// Whether one read may take more than the needed packet.
     pub read_ahead: bool,
-    /// Closing throws away what is not sent.
+    /// Whether closing discards unsent data.
     pub linger_zero: bool,
 }
 
@@ -96,29 +97,30 @@ impl Default for StreamOpts {
     }
 }
 
-/// The outcome of setting options.
+/// The follow-up to setting options.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum After {
     Nothing,
-    /// Packets that are there are to be delivered.
+    /// Buffered packets must be delivered.
     Deliver,
-    /// Data are to be read at once.
+    /// Data must be read at once.
     Read,
-    /// An active socket has been found closed: the owner is to be told.
+    /// An active socket was found closed: the owner must be told.
     Closed,
 }
 
-/// Most bytes of an answer, and least and most of a message queue's limits.
+/// Maximum bytes of a reply, and the range of a message queue's limits.
 const MAX_ANSWER: usize = 64 * 1024;
 const MSGQ_LIMITS: std::ops::RangeInclusive<i32> = 1..=i32::MAX;
 const IFNAME_ROOM: usize = libc::IFNAMSIZ;
 
-/// Level and name of an option that is an `int` of the kernel's, and whether failing to set it is an error.
+/// Level and name of an option that is an `int` of the kernel, and whether failing to set it is an
+/// error.
 fn kernel_int(s: &Sock, o: u8) -> Option<(i32, i32, bool)> {
     use libc::*;
     Some(match o {
         opt::REUSEADDR => (SOL_SOCKET, SO_REUSEADDR, false),
-        // What shares the load between sockets is what the system means by the first.
+        // The system's plain option already balances the load between sockets.
         opt::REUSEPORT | opt::REUSEPORT_LB if release::has(REUSE_OF_PORTS) => {
             (SOL_SOCKET, SO_REUSEPORT, false)
         }
@@ -150,7 +152,7 @@ fn kernel_int(s: &Sock, o: u8) -> Option<(i32, i32, bool)> {
     })
 }
 
-/// Sets an option of the kernel's. Setting one may reset priority and type of service there, which are restored.
+/// Sets a kernel option. Setting one may reset priority and type of service, which are restored.
 fn set_kernel(fd: i32, level: i32, name: i32, value: &[u8], must: bool) -> Result<(), i32> {
     let priority = sys::get_int(fd, libc::SOL_SOCKET, libc::SO_PRIORITY);
     let tos = sys::get_int(fd, libc::IPPROTO_IP, libc::IP_TOS);
@@ -169,13 +171,13 @@ fn set_kernel(fd: i32, level: i32, name: i32, value: &[u8], must: bool) -> Resul
         }
     }
     match restore(libc::SOL_SOCKET, libc::SO_PRIORITY, priority) {
-        // Some priorities can't be set by who has them.
+        // Some priorities cannot be set even by a socket that has them.
         Err(e) if must && e != libc::EPERM => Err(e),
         _ => Ok(()),
     }
 }
 
-/// Sets options, in order, until one fails. `stream`: the options of a stream.
+/// Sets options in order until one fails. `stream` holds the options of a stream.
 pub fn set(
     s: &mut Sock,
     mut stream: Option<&mut StreamOpts>,
@@ -248,9 +250,9 @@ pub fn set(
                 let n = usize::try_from(v).map_err(|_| EINVAL)?;
                 s.netns = Some(args.take(n)?.to_vec());
             }
-            // Of SCTP only, which has no driver here.
+            // Means something for SCTP only, which has no driver here.
             opt::NON_BLOCK_SEND if release::has(READ_AHEAD) => {}
-            // Of Windows only.
+            // Means something on Windows only.
             opt::EXCLUSIVEADDRUSE if release::has(REUSE_OF_PORTS) => {}
             opt::READ_AHEAD if release::has(READ_AHEAD) => {
                 if let Some(t) = &mut stream {
@@ -347,14 +349,14 @@ fn set_stream(t: &mut StreamOpts, o: u8, v: i32) {
 fn set_int(s: &mut Sock, o: u8, v: i32) -> Result<(), Error> {
     let (level, name, must) = kernel_int(s, o).ok_or(EINVAL)?;
     if o == opt::RCVBUF && !s.buffer_set {
-        // A buffer that takes what the kernel has; a datagram never has more than 64 KB.
+        // The buffer must take what the kernel has; a datagram never exceeds 64 KB.
         if v > 1 << 16 && s.kind == libc::SOCK_DGRAM {
             s.buffer = 1 << 16;
         } else {
             s.buffer = s.buffer.max(v);
         }
     }
-    // An interface is chosen by its address, which is in the order of the network, or by its index.
+    // An interface is chosen by its address, in network byte order, or by its index.
     let by_address = o == opt::MULTICAST_IF && s.domain == libc::AF_INET;
     let v = if by_address { v.to_be() } else { v };
     let r = match s.fd() {
@@ -411,7 +413,7 @@ fn membership(s: &Sock, add: bool, family: i32, args: &mut Args) -> Result<(), E
     Err(EINVAL)
 }
 
-/// The values of the options asked for; those that the socket does not have are left out.
+/// The values of the requested options. Options that the socket does not have are omitted.
 pub fn get(s: &Sock, stream: Option<&StreamOpts>, request: &[u8]) -> Result<Vec<u8>, Error> {
     let mut args = Args(request);
     let mut out = Vec::new();
@@ -489,7 +491,7 @@ pub fn get(s: &Sock, stream: Option<&StreamOpts>, request: &[u8]) -> Result<Vec<
                 };
                 let mut b = [0u8; size_of::<i32>()];
                 if get_kernel(s, level, name, &mut b).is_ok() {
-                    // An address is in the order of the network, an index in that of the machine.
+                    // An address is in network byte order, an index in that of the machine.
                     put(match s.domain {
                         libc::AF_INET => i32::from_be_bytes(b),
                         _ => i32::from_ne_bytes(b),
@@ -548,7 +550,7 @@ fn raw_option(s: &Sock, args: &mut Args, out: &mut Vec<u8>) -> Result<(), Error>
 }
 
 fn packet_options(s: &Sock, out: &mut Vec<u8>) -> Result<(), Error> {
-    // As the kernel's headers have them.
+    // As in the kernel's headers.
     const IP_PKTOPTIONS: i32 = 9;
     const IPV6_2292PKTOPTIONS: i32 = 6;
     let (level, name) = match s.domain {
@@ -583,7 +585,7 @@ pub(crate) fn control_option(level: i32, kind: i32) -> Option<u8> {
     }
 }
 
-/// The number in a control message, of whatever size it is.
+/// The number in a control message, of any size.
 pub(crate) fn control_value(data: &[u8]) -> u32 {
     match *data {
         [a] => a as u32,
