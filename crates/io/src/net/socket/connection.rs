@@ -1,4 +1,4 @@
-//! Opening, binding, connecting, accepting and closing; names of both ends; calls that are taken back.
+//! Opens, binds, connects, accepts and closes sockets; names of both ends; cancelled calls.
 
 use super::addr::SockAddr;
 use super::base::*;
@@ -150,7 +150,7 @@ pub(crate) fn connect_3(cx: &mut Cx, [me, r, a]: [Term; 3]) -> BifResult {
     }
 }
 
-/// The process that connects has been told that it is done.
+/// Finishes a connect, of which the connecting process was notified.
 fn finish_connect(cx: &mut Cx, s: &mut state::State) -> BifResult {
     let c = s.connector.take();
     s.discard(c);
@@ -194,7 +194,7 @@ pub(crate) fn listen_2(cx: &mut Cx, [s, n]: [Term; 2]) -> BifResult {
     done(cx, r)
 }
 
-/// The same process may accept again, and the message that it waited for is taken back.
+/// A process that waits in accept may accept again; its pending `select` message is cancelled.
 const ACCEPT_TAKES_OVER: Feature = MORE_OF_SOCKETS;
 
 pub(crate) fn accept_2(cx: &mut Cx, [me, r]: [Term; 2]) -> BifResult {
@@ -228,7 +228,7 @@ pub(crate) fn accept_2(cx: &mut Cx, [me, r]: [Term; 2]) -> BifResult {
             }
             let new = Sock::new(fd.into_raw_fd(), s.domain, s.kind, s.protocol);
             new.inherit(&s);
-            // Which of the two is said to be connected.
+            // Releases differ in which of the two sockets they call connected.
             match release::has(ACCEPTED_CONNECTED) {
                 true => new.lock().write_state |= CONNECTED,
                 false => s.write_state |= CONNECTED,
@@ -248,7 +248,7 @@ pub(crate) fn accept_2(cx: &mut Cx, [me, r]: [Term; 2]) -> BifResult {
                 s.involve(sock, caller);
                 s.acceptors.current = Some(q);
             } else if release::has(ACCEPT_TAKES_OVER) {
-                // The process is told that the message it waited for will not come.
+                // Tells the process that the message it waited for will not come.
                 let old = s.acceptors.current.replace(q);
                 if let Some(old) = old.as_ref().filter(|_| waited) {
                     old.abort(atom::intern("cancelled"));
@@ -300,7 +300,7 @@ pub(crate) fn finalize_close_1(cx: &mut Cx, [me]: [Term; 1]) -> BifResult {
     s.owner = None;
     let fd = s.take_fd();
     drop(s);
-    // What lingers is waited for, which is what this dirty native is for.
+    // Closing a lingering socket blocks, which is why this native is dirty.
     let r = match fd {
         Some(fd) => {
             let _ = sys::set_blocking(fd, true);
