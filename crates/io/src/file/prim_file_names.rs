@@ -26,13 +26,13 @@ fn as_path(c: &CStr) -> &Path {
     Path::new(OsStr::from_bytes(c.to_bytes()))
 }
 
-/// Runs an operation on a path that gives nothing.
+/// Runs an operation on a path that has no result.
 fn on_path(cx: &mut Cx, path: Term, op: impl FnOnce(&CStr) -> Result<(), i32>) -> BifResult {
     let r = path_arg(path).and_then(|p| op(&p));
     done(cx, r)
 }
 
-/// The same on two paths.
+/// Runs an operation on two paths that has no result.
 fn on_paths(
     cx: &mut Cx,
     a: Term,
@@ -55,8 +55,8 @@ fn ok_or_error(cx: &mut Cx, r: Result<Term, i32>) -> BifResult {
     })
 }
 
-/// The record `file_info` of the library's `file.hrl`. `access`: bit 0 reading, bit 1 writing. Numbers of devices,
-/// links and nodes have 32 bits there, as in stock.
+/// The record `file_info` of the library's `file.hrl`. `access`: bit 0 reading, bit 1 writing.
+/// Numbers of devices, links and nodes have 32 bits there, as in stock.
 pub(super) fn file_info(cx: &mut Cx, st: &libc::stat, access: u8) -> Term {
     let kind = match st.st_mode & libc::S_IFMT {
         libc::S_IFCHR | libc::S_IFBLK => device(),
@@ -96,7 +96,8 @@ fn stat(path: &CStr, follow: bool) -> Result<(libc::stat, u8), i32> {
         return r.map(|st| (st, 1));
     }
     let mut st = std::mem::MaybeUninit::uninit();
-    // SAFETY: the path is terminated; `st` has room for the result, which is all written where the call succeeds.
+    // SAFETY: the path is terminated; `st` has room for the result, which the call fills completely
+    // if it succeeds.
     unsafe {
         let r = if follow {
             libc::stat(path.as_ptr(), st.as_mut_ptr())
@@ -135,7 +136,7 @@ fn set_permissions_2(cx: &mut Cx, [path, mode]: [Term; 2]) -> BifResult {
     on_path(cx, path, |p| {
         // SAFETY: the path is terminated.
         let chmod = |mode| unsafe { libc::chmod(p.as_ptr(), mode) } == 0;
-        // Where the set-id bits are refused, the others are still set.
+        // If the set-id bits are refused, the others are still set.
         if chmod(mode & 0o6777) || chmod(mode & 0o777) {
             Ok(())
         } else {
@@ -145,7 +146,7 @@ fn set_permissions_2(cx: &mut Cx, [path, mode]: [Term; 2]) -> BifResult {
 }
 
 fn set_owner_3(cx: &mut Cx, [path, uid, gid]: [Term; 3]) -> BifResult {
-    // -1 leaves the owner or the group as it is.
+    // -1 leaves the owner or the group unchanged.
     let (uid, gid) = (int_arg(uid)? as u32, int_arg(gid)? as u32);
     on_path(cx, path, |p| {
         io(std::os::unix::fs::chown(as_path(p), Some(uid), Some(gid)))
@@ -188,7 +189,7 @@ fn names_term(cx: &mut Cx, names: &[&str]) -> Term {
     list
 }
 
-/// The names in a directory, last read first.
+/// The names in a directory, in reverse order of reading.
 fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     if !cx.dirty {
         let r = name_here(path, inside::list, absent)?;
@@ -204,7 +205,7 @@ fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
             .map_err(|e| errno_of(&e))?
             .enumerate()
         {
-            // A directory that can't be read on ends there, as in stock.
+            // A directory that cannot be read further ends there, as in stock.
             let Ok(entry) = entry else { break };
             let name = cx.binary(entry.file_name().as_bytes());
             names = cx.cons(name, names);
@@ -246,7 +247,7 @@ fn make_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
 fn del_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     on_path(cx, path, |p| {
         io(std::fs::remove_file(as_path(p))).map_err(|e| match e {
-            // What POSIX asks for, and Linux doesn't give, for a directory.
+            // The error that POSIX requires for a directory, unlike Linux's.
             libc::EISDIR => libc::EPERM,
             e => e,
         })
@@ -268,7 +269,7 @@ fn is_cwd(p: &CStr) -> bool {
     of(p).is_ok_and(|a| of(c".") == Ok(a))
 }
 
-/// There are no devices with directories of their own here.
+/// No device has a current directory of its own here.
 fn get_device_cwd_1(cx: &mut Cx, [index]: [Term; 1]) -> BifResult {
     int_arg(index)?;
     Ok(posix_error(cx, libc::ENOTSUP))
@@ -285,13 +286,13 @@ fn set_cwd_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     on_path(cx, path, |p| io(std::env::set_current_dir(as_path(p))))
 }
 
-/// There are no second names of files here.
+/// Files have no alternative names here.
 fn altname_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     let e = path_arg(path).err().unwrap_or(libc::ENOTSUP);
     Ok(posix_error(cx, e))
 }
 
-/// A name as the operating system takes it, with a null character at its end.
+/// A name in the system's form, with a final zero.
 fn internal_name2native_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
     if name.is_atom() {
         return Err(Fail::Badarg);
@@ -318,7 +319,7 @@ fn internal_native2name_1(cx: &mut Cx, [native]: [Term; 1]) -> BifResult {
     })
 }
 
-/// The characters of a name in composed form, which module `unicode` of the library makes.
+/// The characters of a name in composed form, which the library's module `unicode` makes.
 fn internal_normalize_utf8_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
     let b = name.as_binary().ok_or(Fail::Badarg)?;
     std::str::from_utf8(&b).map_err(|_| Fail::Badarg)?;

@@ -506,7 +506,7 @@ pub(crate) fn sendmsg_5(cx: &mut Cx, [me, msg, flags, r, data]: [Term; 5]) -> Bi
     io::sent(cx, &mut s, sock, [me, r], (size, count), rest, n)
 }
 
-/// What comes with the data of a message.
+/// The sender, control messages and flags that come with the data of a message.
 struct Came {
     from: SockAddr,
     control: Vec<u8>,

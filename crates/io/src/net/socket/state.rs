@@ -14,6 +14,18 @@
 //! process knows whether its message has been sent. Terms that own references are dropped after the
 //! lock is released ([`Locked`]), since the last reference to the socket may be among them. The
 //! lock of [`involved`] is taken under it, never the other way round.
+//!
+//! # Orderings
+//! A socket can be given to a process that is exiting. The giver increments `INVOLVEMENTS`, enters
+//! the pair in [`involved`], and then asks `is_alive`, which has a sequentially consistent fence
+//! before it loads the state word. The exiting process sets its flag, has such a fence in
+//! `lifecycle::exit`, and then loads `INVOLVEMENTS` in [`owner_exit`]. One fence comes first. If it
+//! is the giver's, the exiting process sees the increment and takes the lock; if the pair is not
+//! there yet, the lock makes the giver see the flag. If it is the exiting process's, the giver sees
+//! the flag. So at least one of them handles the socket. The counter falls only after its pair is
+//! removed, so it is never zero while a pair exists.
+//! The registry's pid is an immediate; its release and acquire pair only so that the registry is
+//! seen as it was when set.
 
 use super::base::*;
 use super::turns::Turns;
