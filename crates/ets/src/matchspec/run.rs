@@ -1,4 +1,4 @@
-//! Running a [`Program`].
+//! Runs a [`Program`].
 
 use super::super::object::Object;
 use super::{Action, Code, Op, Place, Program, Test, WHOLE};
@@ -7,10 +7,10 @@ use purlin_kernel::accounts::{self, Kind as Account};
 use purlin_term::copy::{self, copy_whole};
 use purlin_term::{Alloc, NIL, Term, am, compare, map};
 
-/// The subject that a program is run against.
+/// The term that a program is run against.
 #[derive(Clone, Copy)]
 pub enum Subject<'a> {
-    /// An object in a table, whose lock is held: the result is a copy.
+    /// An object in a locked table: the result is a copy.
     Object(&'a Object),
     /// A term on the caller's heap: the result may share with it.
     Local(Term),
@@ -18,13 +18,13 @@ pub enum Subject<'a> {
     Call(Term, Term),
 }
 
-/// The services of tracing to programs of its dialect. The methods are called while a body runs.
+/// The services of tracing for programs of its dialect. The methods are called while a body runs.
 pub trait Host {
-    /// Does what a body asks for; `None` where it fails.
+    /// Performs an action. `None` if it fails.
     fn action(&mut self, cx: &mut Cx, action: Action, args: &[Term]) -> Option<Term>;
 }
 
-/// For the dialect of tables, whose programs hold no actions.
+/// For the dialect of tables, whose programs contain no actions.
 pub(crate) struct NoHost;
 
 impl Host for NoHost {
@@ -33,7 +33,7 @@ impl Host for NoHost {
     }
 }
 
-/// Room to run programs in; kept from one term to the next.
+/// The working memory of programs, kept from one term to the next.
 #[derive(Default)]
 pub struct Runner {
     slots: Vec<Term>,
@@ -41,7 +41,7 @@ pub struct Runner {
     stack: Vec<Term>,
 }
 
-/// Why a clause gave no result.
+/// A clause gave no result.
 struct NoMatch;
 
 impl Runner {
@@ -54,8 +54,8 @@ impl Runner {
         }
     }
 
-    /// The result of the first clause whose head and guard hold. In the dialect of tracing, `true` where the body
-    /// leaves no message.
+    /// The result of the first clause whose head and guard hold. In the dialect of tracing, `true`
+    /// if the body leaves no message.
     pub fn run(
         &mut self,
         cx: &mut Cx,
@@ -103,7 +103,8 @@ impl Runner {
         if p.word == WHOLE {
             return t;
         }
-        // SAFETY: the slot was filled by a test that found a tuple or cons with such a word, and the term is in hand.
+        // SAFETY: the slot was filled by a test that found a tuple or cons with such a word, and
+        // the term is in hand.
         unsafe { *t.ptr().add(p.word as usize) }
     }
 
@@ -168,7 +169,7 @@ impl Runner {
         true
     }
 
-    /// The value of a variable, on the caller's heap if `copy`: copied no more than once.
+    /// The value of a variable, on the caller's heap if `copy`; copied at most once.
     #[inline]
     fn var(&mut self, cx: &mut Cx, v: usize, copied: &mut u64, copy: bool) -> Term {
         let t = self.vars[v];
@@ -185,7 +186,7 @@ impl Runner {
         copy::copy(t, cx)
     }
 
-    /// Runs a guard, whose result says nothing, or a body. `copy`: what is taken of the subject is copied.
+    /// Runs a guard, whose result is ignored, or a body. `copy`: parts of the subject are copied.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call site each for guard and body"
@@ -200,7 +201,7 @@ impl Runner {
         copy: bool,
         host: &mut dyn Host,
     ) -> Result<Term, NoMatch> {
-        // In a guard, a failure is no match; in a body it gives this.
+        // In a guard, a failure is no match; in a body it yields this.
         let failed = am::EXIT_UC;
         let mut copied = 0u64;
         let mut result = am::TRUE;
@@ -210,7 +211,8 @@ impl Runner {
             pc += 1;
             match op {
                 Op::Const(t) => {
-                    // A constant is the program's own: a result that outlives the program can't refer to it.
+                    // A constant belongs to the program: a result that outlives the program cannot
+                    // refer to it.
                     let t = if t.is_immed() || guard && !c.guard_builds {
                         t
                     } else {
