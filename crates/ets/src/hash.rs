@@ -31,6 +31,10 @@
 //! If it locks the stripe after the walker, it sees the increment; if before, its change is
 //! complete before the walker looks. A join in another stripe can remove only buckets behind the
 //! walker's place.
+//! The last unfix takes the list `marked` under its mutex after it has decremented the counter. A
+//! thread that marks an object adds to the list first and then loads the counter again. If it adds
+//! too late for the unfix, the mutex makes it see the decrement, and it purges the chain itself
+//! ([`HashTable::purge_if_unfixed`]). The same holds for an unfix that puts its list back.
 //! The other counters are relaxed: `active` changes only under the lock of the stripe that it
 //! concerns, and the rest are statistics or bounds.
 
@@ -680,7 +684,7 @@ impl HashTable {
                 return Ok(());
             };
             let mut at: *mut Link = chain;
-            let (mut seen, mut taken) = (0, 0);
+            let (mut seen, mut taken, mut marked) = (0, 0, false);
             // SAFETY: as in put_in.
             unsafe {
                 while let Some(b) = &mut *at {
@@ -691,6 +695,7 @@ impl HashTable {
                             see(b);
                             if seen == 1 && self.is_fixed() {
                                 self.mark(b, s, ix);
+                                marked = true;
                             } else if let Some(o) = self.unlink(at, s) {
                                 out.push(o);
                                 if once {
@@ -707,6 +712,9 @@ impl HashTable {
                     }
                     at = &mut b.next;
                 }
+            }
+            if marked {
+                self.purge_if_unfixed(chain, s);
             }
             if taken == 0 {
                 return Ok(());
@@ -1001,6 +1009,7 @@ impl HashTable {
         which: impl Fn(&Object) -> bool,
     ) {
         let s = self.stripe(ix);
+        let mut marked = false;
         let mut at: *mut Link = chain;
         // SAFETY: as in put_in.
         unsafe {
@@ -1011,6 +1020,7 @@ impl HashTable {
                         Verdict::Delete => {
                             if self.fixed.load(Ordering::SeqCst) > fixed_by_walk {
                                 self.mark(o, s, ix);
+                                marked = true;
                             } else {
                                 self.unlink(at, s);
                                 continue;
@@ -1026,6 +1036,9 @@ impl HashTable {
                 }
                 at = &mut o.next;
             }
+        }
+        if marked {
+            self.purge_if_unfixed(chain, s);
         }
     }
 
@@ -1048,6 +1061,7 @@ impl HashTable {
                         }
                         at = o.next.as_mut();
                     }
+                    self.purge_if_unfixed(chain, s);
                 }
             }
             return Ok((n, Vec::new()));
@@ -1091,22 +1105,39 @@ impl HashTable {
     }
     /// Undoes `n` calls of [`HashTable::fix`].
     pub(crate) fn unfix(&self, n: usize) {
-        if self.fixed.fetch_sub(n, Ordering::SeqCst) != n {
-            return;
+        if self.fixed.fetch_sub(n, Ordering::SeqCst) == n {
+            self.purge_marked();
         }
-        let marked = std::mem::take(&mut *self.marked.lock());
-        for (i, &ix) in marked.iter().enumerate() {
+    }
+
+    /// Frees all marked objects, unless the table is fixed.
+    fn purge_marked(&self) {
+        let mut marked = std::mem::take(&mut *self.marked.lock());
+        while let Some(&ix) = marked.last() {
             let mut b = self.write(ix);
-            if self.is_fixed() {
-                // Fixed again by another process: the rest is left to its unfix.
-                drop(b);
-                let mut m = self.marked.lock();
-                m.extend_from_slice(&marked[i..]);
-                return;
+            if !self.is_fixed() {
+                if let Some(chain) = b.chains.get_mut(ix >> self.shift) {
+                    self.purge(chain, self.stripe(ix));
+                }
+                marked.pop();
+                continue;
             }
-            if let Some(chain) = b.chains.get_mut(ix >> self.shift) {
-                self.purge(chain, self.stripe(ix));
+            drop(b);
+            // Fixed again by another process: the rest is left to its unfix.
+            self.marked.lock().append(&mut marked);
+            if !self.is_fixed() {
+                // Its unfix may have looked at the list before.
+                marked = std::mem::take(&mut *self.marked.lock());
             }
+        }
+    }
+
+    /// Frees the marked objects of a chain, whose stripe is locked for writing, if the table is no
+    /// longer fixed. Called after objects were marked: the last unfix may have looked at the list
+    /// of marked objects before they were entered.
+    fn purge_if_unfixed(&self, chain: &mut Link, s: &Stripe) {
+        if !self.is_fixed() {
+            self.purge(chain, s);
         }
     }
 
