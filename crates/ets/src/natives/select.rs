@@ -99,16 +99,26 @@ fn keys(t: &Table, clauses: &[Clause]) -> Keys {
         return span(&keys);
     }
     let within = ends(&keys).filter(|_| ordered);
-    let mut different: Vec<Term> = Vec::new();
-    for k in keys {
-        let beside = |(least, most)| {
-            compare::cmp(k, least) == Ordering::Less || compare::cmp(k, most) == Ordering::Greater
-        };
-        if !different.iter().any(|other| same(other, &k)) && !within.is_some_and(beside) {
-            different.push(k);
-        }
+    let mut different = distinct(&keys, ordered);
+    if let Some((least, most)) = within {
+        different.retain(|&k| compare::cmp(k, least).is_ge() && compare::cmp(k, most).is_le());
     }
     Keys::These(different)
+}
+
+/// The keys without repetitions, in the order of their first occurrences. In an `ordered` table,
+/// keys that compare equal are the same.
+fn distinct(keys: &[Term], ordered: bool) -> Vec<Term> {
+    let compare = |a: Term, b: Term| match ordered {
+        true => compare::cmp(a, b),
+        false => compare::cmp_exact(a, b),
+    };
+    let mut all: Vec<(usize, Term)> = keys.iter().copied().enumerate().collect();
+    // A stable sort keeps the first of the same keys in front.
+    all.sort_by(|a, b| compare(a.1, b.1));
+    all.dedup_by(|b, a| compare(a.1, b.1).is_eq());
+    all.sort_unstable_by_key(|k| k.0);
+    all.into_iter().map(|k| k.1).collect()
 }
 
 /// The part of the order to look at for these patterns.
