@@ -1,7 +1,7 @@
 //! Natives of nodes: this one, the connected ones, and the control of connections.
 
 use super::cx::{BifResult, Cx, Fail};
-use super::process::ext::{AliasMode, RefKey};
+use super::process::ext::{AliasMode, Hashing, RefKey};
 use super::process::registry;
 use super::report::{self, Level, Text};
 use super::signals::{self, Request};
@@ -16,6 +16,7 @@ use purlin_term::parts::{pid_parts, port_parts, ref_parts};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::release::{self, PRIORITY_MESSAGES};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, map, node};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -134,9 +135,11 @@ fn found(which: u32) -> Vec<Found> {
         }
     }
     if which & IDLE != 0 {
-        // Nodes that only terms name.
+        // Nodes that only terms name. There may be any number of them.
+        let mut names: HashSet<u64, Hashing> = v.iter().map(|f| f.name.raw()).collect();
+        names.insert(node::this_name().raw());
         for (name, _, count) in node::all() {
-            if count > 0 && name != node::this_name() && v.iter().all(|f| f.name != name) {
+            if count > 0 && names.insert(name.raw()) {
                 v.push(Found {
                     name,
                     kind: known(),
