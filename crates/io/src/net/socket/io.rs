@@ -2,7 +2,7 @@
 
 use super::addr::SockAddr;
 use super::base::*;
-use super::state::{Request, Sock, State, sock};
+use super::state::{Locked, Request, Sock, State, sock};
 use crate::accounts;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::os::sock as sys;
@@ -329,34 +329,55 @@ fn count_package(s: &mut State, n: usize) {
     c.read_now = 0;
 }
 
-/// Length and flags of a receiving call. An error holds the result for the caller.
-fn receive_arguments(
+/// A receiving call that may read now.
+struct Receive<'a> {
+    sock: &'a Arc<Sock>,
+    s: Locked<'a>,
+    /// Number of bytes that the caller wants; 0 means any number.
+    wanted: usize,
+    /// Number of bytes to make room for.
+    room: usize,
+    flags: i32,
+}
+
+/// Checks the arguments of a receiving call and whether the caller may read now. An error holds the
+/// result for the caller.
+fn begin_receive<'a>(
     cx: &mut Cx,
-    len: Term,
-    flags: Term,
-    r: Term,
-) -> Result<(usize, i32), BifResult> {
+    [me, len, flags, r]: [Term; 4],
+) -> Result<Receive<'a>, BifResult> {
+    let sock = sock(me).map_err(Err)?;
     need_receive_ref(r).map_err(Err)?;
     if !len.is_integer() || !flags.is_integer() {
         return Err(Err(Fail::Badarg));
     }
     let wanted = size_of_term(len).ok_or_else(|| Ok(out_of_range(cx, len)))?;
     let flags = int(flags).ok_or_else(|| Ok(out_of_range(cx, flags)))?;
-    Ok((wanted, flags))
+    let mut s = sock.lock();
+    check_reader(cx, &mut s, sock, me, r)?;
+    let room = if wanted != 0 { wanted } else { s.receive_bytes };
+    s.counters.read_tries += 1;
+    Ok(Receive {
+        sock,
+        s,
+        wanted,
+        room,
+        flags,
+    })
 }
 
 pub(crate) fn recv_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
-    let sock = sock(me)?;
-    let (wanted, flags) = match receive_arguments(cx, len, flags, r) {
+    let begun = begin_receive(cx, [me, len, flags, r]);
+    let Receive {
+        sock,
+        mut s,
+        wanted,
+        room,
+        flags,
+    } = match begun {
         Ok(v) => v,
         Err(answer) => return answer,
     };
-    let mut s = sock.lock();
-    if let Err(answer) = check_reader(cx, &mut s, sock, me, r) {
-        return answer;
-    }
-    let room = if wanted != 0 { wanted } else { s.receive_bytes };
-    s.counters.read_tries += 1;
     let fd = s.fd;
     let got = receive(cx, room, |p, room| {
         // SAFETY: room for that many bytes.
@@ -400,17 +421,17 @@ pub(crate) fn recv_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
 }
 
 pub(crate) fn recvfrom_4(cx: &mut Cx, [me, len, flags, r]: [Term; 4]) -> BifResult {
-    let sock = sock(me)?;
-    let (wanted, flags) = match receive_arguments(cx, len, flags, r) {
+    let begun = begin_receive(cx, [me, len, flags, r]);
+    let Receive {
+        sock,
+        mut s,
+        room,
+        flags,
+        ..
+    } = match begun {
         Ok(v) => v,
         Err(answer) => return answer,
     };
-    let mut s = sock.lock();
-    if let Err(answer) = check_reader(cx, &mut s, sock, me, r) {
-        return answer;
-    }
-    let room = if wanted != 0 { wanted } else { s.receive_bytes };
-    s.counters.read_tries += 1;
     let fd = s.fd;
     let got = receive(cx, room, |p, room| {
         // SAFETY: room for that many bytes.
