@@ -140,6 +140,11 @@ pub fn owner_exit(pid: Term) {
     }
     if READER.load(Ordering::Relaxed) == pid.raw() && ends(&READER) {
         let mut w = standard_input().lock();
+        // Another process may have begun to read since.
+        let is_of_other = |w: &Option<Waiting>| w.as_ref().is_some_and(|w| w.to != pid);
+        if is_of_other(&w.input) || is_of_other(&w.signal) {
+            return;
+        }
         let id = w.id.take();
         let left = (w.input.take(), w.signal.take());
         let had_signals = std::mem::take(&mut w.signals);
