@@ -432,7 +432,7 @@ impl Driver for Fd {
     fn output(&mut self, b: &mut Base, data: &mut Gather) {
         if self.packet > 0 {
             let n = data.bytes();
-            if self.packet < 4 && n >> (8 * self.packet) != 0 {
+            if n >> (8 * self.packet) != 0 {
                 b.fail(libc::EINVAL);
                 return;
             }
