@@ -6,9 +6,9 @@
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod blocking;
+pub mod embedded;
 pub mod file;
 pub mod gather;
-pub mod inside;
 mod iovec;
 pub mod net;
 pub mod os;

@@ -28,7 +28,7 @@ use crate::os::retry;
 use crate::port::watch;
 use crate::posix::{errno_atom, last_errno};
 use crate::process::resource_counts;
-use crate::{accounts, bifs, inside, lazy_atoms};
+use crate::{accounts, bifs, embedded, lazy_atoms};
 use crate::{blocking, iolist, native_state};
 use purlin_kernel::os::tape;
 use purlin_term::bin::RcBin;
@@ -395,12 +395,14 @@ fn fstat(fd: i32) -> Result<libc::stat, i32> {
 
 /// Opens `path` with flags from [`open_flags`].
 fn open_checked(path: &CStr, (flags, any_type, dir): (i32, bool, bool)) -> Result<OwnedFd, i32> {
-    if let Some(found) = inside::find(path.to_bytes()) {
+    if let Some(found) = embedded::find(path.to_bytes()) {
         return match found? {
-            inside::Found::Folder => Err(libc::EISDIR),
-            inside::Found::File(_) if flags & libc::O_ACCMODE != libc::O_RDONLY => Err(libc::EROFS),
-            inside::Found::File(_) if dir => Err(libc::ENOTDIR),
-            inside::Found::File(file) => inside::descriptor(file),
+            embedded::Found::Folder => Err(libc::EISDIR),
+            embedded::Found::File(_) if flags & libc::O_ACCMODE != libc::O_RDONLY => {
+                Err(libc::EROFS)
+            }
+            embedded::Found::File(_) if dir => Err(libc::ENOTDIR),
+            embedded::Found::File(file) => embedded::descriptor(file),
         };
     }
     let fd = open(path, flags, if dir { 0o777 } else { 0o666 })?;
@@ -1070,7 +1072,7 @@ fn get_handle_1(cx: &mut Cx, [f]: [Term; 1]) -> BifResult {
 
 /// Reads a whole file, into a block of the file's stated size.
 fn read_file(path: &CStr) -> Result<Filling, i32> {
-    if let Some(r) = inside::read(path.to_bytes()) {
+    if let Some(r) = embedded::read(path.to_bytes()) {
         return Filling::of(r?);
     }
     let fd = open(path, libc::O_RDONLY, 0)?;
@@ -1114,18 +1116,18 @@ fn whole(cx: &mut Cx, r: Result<Filling, i32>) -> BifResult {
     or_error(cx, r)
 }
 
-/// The result for a path that a scheduler can give itself: for embedded files by `inside`, else by
+/// The result for a path that a scheduler can give itself: for embedded files by `embedded`, else by
 /// `known`. A dirty thread does everything else.
 pub(super) fn name_here<T>(
     path: Term,
-    inside: impl FnOnce(&[u8]) -> Option<Result<T, i32>>,
+    embedded: impl FnOnce(&[u8]) -> Option<Result<T, i32>>,
     known: impl FnOnce(&CStr) -> Option<Result<T, i32>>,
 ) -> Result<Result<T, i32>, Fail> {
     if purlin_kernel::os::single::on() || gc::stress_roll(3) {
         return Err(Fail::Dirty);
     }
     let path = path_arg(path).map_err(|_| Fail::Dirty)?;
-    if let Some(r) = inside(path.to_bytes()) {
+    if let Some(r) = embedded(path.to_bytes()) {
         return Ok(r);
     }
     known(&path).ok_or(Fail::Dirty)
@@ -1142,7 +1144,7 @@ fn read_file_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     }
     if !cx.dirty {
         let within = |p: &[u8]| {
-            Some(inside::read(p)?.and_then(|b| match b.len() > MOST_HERE {
+            Some(embedded::read(p)?.and_then(|b| match b.len() > MOST_HERE {
                 true => Ok(None),
                 false => Filling::of(b).map(Some),
             }))

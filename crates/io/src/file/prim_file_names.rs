@@ -6,7 +6,7 @@ use crate::cx::{BifResult, Cx, Fail};
 use crate::filename::{self, Encoding};
 use crate::options::FilenameWarning;
 use crate::posix::{errno_of, last_errno};
-use crate::{bifs, inside, lazy_atoms};
+use crate::{bifs, embedded, lazy_atoms};
 use purlin_term::{Alloc, NIL, Term, am, arith, atom};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -92,7 +92,7 @@ pub(super) fn file_info(cx: &mut Cx, st: &libc::stat, access: u8) -> Term {
 }
 
 fn stat(path: &CStr, follow: bool) -> Result<(libc::stat, u8), i32> {
-    if let Some(r) = inside::status(path.to_bytes()) {
+    if let Some(r) = embedded::status(path.to_bytes()) {
         return r.map(|st| (st, 1));
     }
     let mut st = std::mem::MaybeUninit::uninit();
@@ -119,7 +119,7 @@ fn read_info_2(cx: &mut Cx, [path, follow]: [Term; 2]) -> BifResult {
     let found = match cx.dirty {
         true => path_arg(path).and_then(|p| stat(&p, follow)),
         false => {
-            let within = |p: &[u8]| Some(inside::status(p)?.map(|st| (st, 1)));
+            let within = |p: &[u8]| Some(embedded::status(p)?.map(|st| (st, 1)));
             name_here(path, within, |p| at_once::look(p, follow))?
         }
     };
@@ -171,7 +171,7 @@ fn set_time_4(cx: &mut Cx, [path, accessed, modified, created]: [Term; 4]) -> Bi
 
 fn read_link_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     let r = path_arg(path).and_then(|p| {
-        if let Some(r) = inside::find(p.to_bytes()) {
+        if let Some(r) = embedded::find(p.to_bytes()) {
             return Err(r.err().unwrap_or(libc::EINVAL));
         }
         let to = std::fs::read_link(as_path(&p)).map_err(|e| errno_of(&e))?;
@@ -192,12 +192,12 @@ fn names_term(cx: &mut Cx, names: &[&str]) -> Term {
 /// The names in a directory, in reverse order of reading.
 fn list_dir_1(cx: &mut Cx, [path]: [Term; 1]) -> BifResult {
     if !cx.dirty {
-        let r = name_here(path, inside::list, absent)?;
+        let r = name_here(path, embedded::list, absent)?;
         let r = r.map(|names| names_term(cx, &names));
         return ok_or_error(cx, r);
     }
     let r = path_arg(path).and_then(|p| {
-        if let Some(r) = inside::list(p.to_bytes()) {
+        if let Some(r) = embedded::list(p.to_bytes()) {
             return Ok(names_term(cx, &r?));
         }
         let mut names = NIL;

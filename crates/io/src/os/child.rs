@@ -16,9 +16,9 @@ pub(crate) fn check_executable(path: &CStr) -> io::Result<()> {
 }
 
 fn is_executable(path: &CStr) -> io::Result<()> {
-    if let Some(found) = crate::inside::find(path.to_bytes()) {
+    if let Some(found) = crate::embedded::find(path.to_bytes()) {
         let errno = match found {
-            Ok(crate::inside::Found::File(f)) if f.is_program => return Ok(()),
+            Ok(crate::embedded::Found::File(f)) if f.is_program => return Ok(()),
             Ok(_) => libc::EACCES,
             Err(e) => e,
         };
@@ -94,11 +94,11 @@ fn spawn_it(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
     };
     let (argv, envp) = (pointers(&c.args), pointers(&c.env));
     // A program that is embedded in this executable starts from memory.
-    let memory = match crate::inside::find(c.program.to_bytes()) {
-        Some(Ok(crate::inside::Found::File(f))) => {
-            Some(crate::inside::descriptor(f).map_err(io::Error::from_raw_os_error)?)
+    let memory = match crate::embedded::find(c.program.to_bytes()) {
+        Some(Ok(crate::embedded::Found::File(f))) => {
+            Some(crate::embedded::descriptor(f).map_err(io::Error::from_raw_os_error)?)
         }
-        Some(Ok(crate::inside::Found::Folder)) => {
+        Some(Ok(crate::embedded::Found::Folder)) => {
             return Err(io::Error::from_raw_os_error(libc::EACCES));
         }
         Some(Err(e)) => return Err(io::Error::from_raw_os_error(e)),

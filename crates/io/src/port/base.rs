@@ -2,7 +2,7 @@
 //! busy flag.
 
 use super::linebuf::LineBuf;
-use super::parts::{Backlog, Transit};
+use super::long_lists::{Backlog, Transit};
 use super::traced::Traced;
 use super::{Driver, Port, outbox};
 use crate::events::flag;

@@ -72,8 +72,8 @@ const TURNS: usize = 16;
 /// lock unlocks.
 pub fn pull(port: Term) {
     if let Some(p) = find(port) {
-        p.asked.ask();
-        p.pull_asked();
+        p.handoff.request();
+        p.pull_if_requested();
     }
 }
 
@@ -86,13 +86,13 @@ pub fn kill(port: Term) {
 
 impl Port {
     /// Pulls if that was requested, unless another thread holds the lock; that thread then does it.
-    pub(super) fn pull_asked(&self) {
+    pub(super) fn pull_if_requested(&self) {
         let _state = msacc::within(State::Port);
         for turn in 0.. {
             let Some(mut core) = self.core.try_lock() else {
                 return;
             };
-            if self.asked.take() {
+            if self.handoff.take() {
                 match turn < TURNS {
                     true => self.pull(&mut core),
                     // Others keep producing, and this thread has work of its own.
@@ -100,7 +100,7 @@ impl Port {
                 }
             }
             drop(core);
-            if !self.asked.is_asked() {
+            if !self.handoff.is_requested() {
                 return;
             }
         }
@@ -114,7 +114,7 @@ impl Port {
     /// Pulls what the connection has to send.
     pub(super) fn pull(&self, core: &mut super::Core) {
         // Everything requested until now is pulled below.
-        self.asked.take();
+        self.handoff.take();
         let c = &mut *core;
         if c.base.closing {
             return;

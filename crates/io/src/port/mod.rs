@@ -20,22 +20,22 @@
 //!
 //! # Busy
 //! A driver whose queue has passed its high mark sets its port busy. A sender then waits, and is
-//! woken when the queue has fallen below the low mark. For long lists see [`parts`].
+//! woken when the queue has fallen below the low mark. For long lists see [`long_lists`].
 
-mod asked;
 mod base;
 pub mod channel;
 pub mod driver;
 pub mod drivers;
 pub(crate) mod fd;
 pub mod forker;
+mod handoff;
 #[cfg(test)]
 mod inet_tests;
 mod linebuf;
+mod long_lists;
 pub mod open;
 pub mod orphans;
 mod outbox;
-mod parts;
 pub mod settings;
 mod spawn;
 #[cfg(test)]
@@ -45,14 +45,14 @@ mod trace_ip;
 pub mod traced;
 pub mod watch;
 
-use asked::Asked;
 pub use base::{Base, End};
 pub use driver::{Driver, Reply};
-pub use parts::{
+use handoff::Handoff;
+pub use long_lists::{
     Begun, begin_parts, hand_all_over, hand_over, send_parts, sender_ends, sender_exit,
     sender_stops,
 };
-use parts::{MAX_AT_ONCE, Pump};
+use long_lists::{MAX_AT_ONCE, Pump};
 use traced::Work;
 
 use crate::cx::{Cx, Fail};
@@ -91,7 +91,7 @@ pub struct Port {
     refers: bool,
     core: Mutex<Core>,
     /// Set when its connection to another node has something to send.
-    asked: Asked,
+    handoff: Handoff,
     /// The data of `port_set_data`. They have a lock of their own, because setting them is no
     /// signal to the port.
     data: Mutex<Option<OwnedTerm>>,
@@ -209,7 +209,7 @@ fn add(t: &mut Table, n: u32, name: &[u8], owner: Term) -> Arc<Port> {
             base: Base::new(id, owner, me.clone()),
             driver: None,
         }),
-        asked: Asked::new(),
+        handoff: Handoff::new(),
         data: Mutex::new(None),
     });
     t.ports.insert(n, p.clone());
@@ -254,7 +254,7 @@ pub struct How {
     pub whole: bool,
 }
 
-/// A port's lock. Unlocking it serves the requests that were left to its holder ([`asked`]).
+/// A port's lock. Unlocking it serves the requests that were left to its holder ([`handoff`]).
 struct Held<'a> {
     port: &'a Port,
     /// Present until this is dropped.
@@ -292,8 +292,8 @@ impl Drop for Held<'_> {
         for port in told {
             traced::deliver(port);
         }
-        if may_be && self.port.asked.is_asked() {
-            self.port.pull_asked();
+        if may_be && self.port.handoff.is_requested() {
+            self.port.pull_if_requested();
         }
     }
 }

@@ -18,22 +18,22 @@ use std::sync::OnceLock;
 pub const ROOT: &str = "/proc/self/exe";
 
 /// An embedded file: its name relative to the root, its bytes, and whether it can be executed.
-pub struct Inside {
+pub struct EmbeddedFile {
     pub name: &'static str,
     pub bytes: &'static [u8],
     pub is_program: bool,
 }
 
-static FILES: OnceLock<Vec<Inside>> = OnceLock::new();
+static FILES: OnceLock<Vec<EmbeddedFile>> = OnceLock::new();
 
 /// Sets the files, which are sorted by name.
-pub fn set(files: Vec<Inside>) {
+pub fn set(files: Vec<EmbeddedFile>) {
     debug_assert!(files.is_sorted_by(|a, b| a.name < b.name));
     let _ = FILES.set(files);
 }
 
 pub enum Found {
-    File(&'static Inside),
+    File(&'static EmbeddedFile),
     Folder,
 }
 
@@ -59,7 +59,7 @@ fn name_of(path: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Index of the first file whose name is not before `name`.
-fn place(files: &[Inside], name: &[u8]) -> usize {
+fn place(files: &[EmbeddedFile], name: &[u8]) -> usize {
     files.partition_point(|f| f.name.as_bytes() < name)
 }
 
@@ -91,7 +91,7 @@ pub fn find(path: &[u8]) -> Option<Result<Found, i32>> {
 }
 
 /// The files below a folder.
-fn below<'a>(files: &'a [Inside], name: &[u8]) -> &'a [Inside] {
+fn below<'a>(files: &'a [EmbeddedFile], name: &[u8]) -> &'a [EmbeddedFile] {
     if name.is_empty() {
         return files;
     }
@@ -132,7 +132,7 @@ pub fn read(path: &[u8]) -> Option<Result<&'static [u8], i32>> {
 
 /// Returns a descriptor of a sealed file in memory with these bytes, which nobody can change.
 #[cfg(target_os = "linux")]
-pub fn descriptor(file: &Inside) -> Result<OwnedFd, i32> {
+pub fn descriptor(file: &EmbeddedFile) -> Result<OwnedFd, i32> {
     let errno = || {
         let e = std::io::Error::last_os_error();
         e.raw_os_error().unwrap_or(libc::EIO)
@@ -172,7 +172,7 @@ pub fn descriptor(file: &Inside) -> Result<OwnedFd, i32> {
 
 /// Other systems have no files in memory.
 #[cfg(not(target_os = "linux"))]
-pub fn descriptor(_: &Inside) -> Result<OwnedFd, i32> {
+pub fn descriptor(_: &EmbeddedFile) -> Result<OwnedFd, i32> {
     Err(libc::ENOTSUP)
 }
 
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn files_and_folders() {
-        let file = |name, bytes| Inside {
+        let file = |name, bytes| EmbeddedFile {
             name,
             bytes,
             is_program: false,

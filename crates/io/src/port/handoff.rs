@@ -9,21 +9,21 @@
 use crate::sync::{AtomicBool, Ordering, fence};
 
 /// Whether something is left to the holder of the lock.
-pub(crate) struct Asked(AtomicBool);
+pub(crate) struct Handoff(AtomicBool);
 
-impl Asked {
-    pub(crate) fn new() -> Asked {
-        Asked(AtomicBool::new(false))
+impl Handoff {
+    pub(crate) fn new() -> Handoff {
+        Handoff(AtomicBool::new(false))
     }
     /// Sets the request. The caller then tries the lock.
-    pub(crate) fn ask(&self) {
+    pub(crate) fn request(&self) {
         // A swap and no store: whoever takes the request of several threads must see what each of
         // them has left.
         self.0.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
     }
     /// Whether a request is set. The caller has just unlocked.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         fence(Ordering::SeqCst);
         self.0.load(Ordering::Relaxed)
     }
