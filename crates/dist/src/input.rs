@@ -356,12 +356,17 @@ pub fn packet(n: &Arc<Node>, id: u32, bytes: &[u8]) -> bool {
         // An empty packet only shows that the other side is alive.
         return true;
     }
-    came(n, id, bytes, |with| take(n, id, with, bytes))
+    handle_packet(n, id, bytes, |with| take(n, id, with, bytes))
 }
 
 /// Runs `act` on a packet with the flags of the connection, if the connection is up. Returns false
 /// if the packet is malformed; if its header is, `bytes` are logged.
-fn came(n: &Arc<Node>, id: u32, bytes: &[u8], act: impl FnOnce(u64) -> Result<(), Bad>) -> bool {
+fn handle_packet(
+    n: &Arc<Node>,
+    id: u32,
+    bytes: &[u8],
+    act: impl FnOnce(u64) -> Result<(), Bad>,
+) -> bool {
     if !node::is_alive() {
         return true;
     }
@@ -379,7 +384,7 @@ fn came(n: &Arc<Node>, id: u32, bytes: &[u8], act: impl FnOnce(u64) -> Result<()
     n.home.store(home, Ordering::Relaxed);
     IN_PORT.set(before);
     if with & flags::FRAGMENTS != 0 {
-        forget_lost(n, id);
+        drop_lost_input(n, id);
     }
     let Err(bad) = r else {
         let n = n.inner();
@@ -418,7 +423,7 @@ fn too_much(n: &Node) {
 
 /// Records how many bytes of an incomplete packet the port holds. Returns false if that is too
 /// much.
-pub fn holds(n: &Node, id: u32, bytes: usize) -> bool {
+pub fn report_held(n: &Node, id: u32, bytes: usize) -> bool {
     let mut input = n.input.lock();
     if !input.is_of(n, id) {
         return true;
@@ -430,7 +435,7 @@ pub fn holds(n: &Node, id: u32, bytes: usize) -> bool {
         input.held = bytes;
     }
     drop(input);
-    forget_lost(n, id);
+    drop_lost_input(n, id);
     if !fits {
         too_much(n);
     }
@@ -439,7 +444,7 @@ pub fn holds(n: &Node, id: u32, bytes: usize) -> bool {
 
 /// Drops the received fragments if the connection has ended meanwhile. The thread that ended it
 /// could not do it, because they were in use.
-fn forget_lost(n: &Node, id: u32) {
+fn drop_lost_input(n: &Node, id: u32) {
     let mut input = n.input.lock();
     if input.id != id || (input.sequences.is_empty() && input.held == 0) {
         return;
@@ -537,7 +542,7 @@ fn gathered(n: &Arc<Node>, id: u32, s: Sequence) -> Result<(), Bad> {
 
 /// Takes the first bytes of a packet of which `left` more will come, if the packet only continues a
 /// fragmented message. Returns false if it must be handled whole by [`packet`], like any other.
-pub fn begins(n: &Node, id: u32, bytes: &[u8], left: usize) -> bool {
+pub fn begin_packet(n: &Node, id: u32, bytes: &[u8], left: usize) -> bool {
     let (Some([VERSION, MORE]), Some(sequence), Some(at)) =
         (bytes.get(..2), number(bytes, 2), number(bytes, 10))
     else {
@@ -559,7 +564,7 @@ pub fn begins(n: &Node, id: u32, bytes: &[u8], left: usize) -> bool {
 }
 
 /// Reads more of such a packet into place; `left` bytes are missing.
-pub fn more(n: &Arc<Node>, id: u32, left: usize, read: &mut Read<'_>) -> More {
+pub fn read_more(n: &Arc<Node>, id: u32, left: usize, read: &mut Read<'_>) -> More {
     let (r, whole) = {
         let mut input = n.input.lock();
         let i = &mut *input;
@@ -577,9 +582,9 @@ pub fn more(n: &Arc<Node>, id: u32, left: usize, read: &mut Read<'_>) -> More {
         (r, whole)
     };
     let good = match whole {
-        Some(s) => came(n, id, &[], |_| gathered(n, id, s)),
+        Some(s) => handle_packet(n, id, &[], |_| gathered(n, id, s)),
         None => {
-            forget_lost(n, id);
+            drop_lost_input(n, id);
             true
         }
     };
@@ -1502,7 +1507,7 @@ mod tests {
 
     /// Reads `bytes` as part of a packet.
     fn piece(n: &Arc<Node>, id: u32, left: usize, bytes: &[u8]) -> bool {
-        let r = more(n, id, left, &mut |to| {
+        let r = read_more(n, id, left, &mut |to| {
             Ok(to[..bytes.len()].write_copy_of_slice(bytes))
         });
         matches!(r, More::Read(Ok(n)) if n == bytes.len())
@@ -1525,15 +1530,15 @@ mod tests {
         let first = [numbers(FRAGMENT, 3), vec![0], a.to_vec()].concat();
         for _ in 0..3 {
             // No packet continues without a beginning.
-            assert!(!begins(&n, id, &numbers(MORE, 2), b.len()));
+            assert!(!begin_packet(&n, id, &numbers(MORE, 2), b.len()));
             assert!(packet(&n, id, &first));
-            assert!(!begins(&n, id, &numbers(MORE, 1), c.len()));
-            assert!(!begins(&n, id, &numbers(FRAGMENT, 2), b.len()));
-            assert!(begins(&n, id, &numbers(MORE, 2), b.len()));
+            assert!(!begin_packet(&n, id, &numbers(MORE, 1), c.len()));
+            assert!(!begin_packet(&n, id, &numbers(FRAGMENT, 2), b.len()));
+            assert!(begin_packet(&n, id, &numbers(MORE, 2), b.len()));
             assert!(piece(&n, id, b.len(), &b[..1]));
             assert!(piece(&n, id, b.len() - 1, &b[1..]));
             let more = [numbers(MORE, 1), c[..5].to_vec()].concat();
-            assert!(begins(&n, id, &more, c.len() - 5));
+            assert!(begin_packet(&n, id, &more, c.len() - 5));
             assert!(n.next(id).is_none());
             assert!(piece(&n, id, c.len() - 5, &c[5..]));
             // There is no such process.
@@ -1542,26 +1547,26 @@ mod tests {
         }
         // The connection ends in the middle of a message.
         assert!(packet(&n, id, &first));
-        assert!(begins(&n, id, &numbers(MORE, 2), b.len()));
+        assert!(begin_packet(&n, id, &numbers(MORE, 2), b.len()));
         n.down(id, am::NORMAL);
         assert!(!piece(&n, id, b.len(), b));
-        assert!(!begins(&n, id, &numbers(MORE, 2), b.len()));
+        assert!(!begin_packet(&n, id, &numbers(MORE, 2), b.len()));
         assert!(n.input.lock().sequences.is_empty());
     }
 
     #[test]
     fn what_a_port_has_of_a_packet_counts() {
         let (n, id) = connect("halves@tests", 0);
-        assert!(holds(&n, id, 1 << 20) && holds(&n, id, 3 << 20));
+        assert!(report_held(&n, id, 1 << 20) && report_held(&n, id, 3 << 20));
         assert_eq!(n.input.lock().waiting.bytes(), 3 << 20);
-        assert!(holds(&n, id, 0));
+        assert!(report_held(&n, id, 0));
         assert_eq!(n.input.lock().waiting.bytes(), 0);
         let _ = purlin_kernel::report::set_system_logger(am::UNDEFINED);
-        assert!(most_waiting() == usize::MAX || !holds(&n, id, most_waiting() + 1));
+        assert!(most_waiting() == usize::MAX || !report_held(&n, id, most_waiting() + 1));
         n.down(id, am::NORMAL);
         assert_eq!(n.input.lock().waiting.bytes(), 0);
         // The input of another connection is not affected.
-        assert!(holds(&n, id, 2 << 20));
+        assert!(report_held(&n, id, 2 << 20));
         assert_eq!(n.input.lock().waiting.bytes(), 0);
     }
 

@@ -95,7 +95,7 @@ impl Output {
         self.bytes -= less;
         self.own.give_back(own);
         gone.into_iter()
-            .for_each(|sender| self.long_one_gone(sender));
+            .for_each(|sender| self.long_message_gone(sender));
         if less > 0 {
             self.wake(less, limit);
         }
@@ -131,7 +131,7 @@ impl Output {
                 let known = self.known.contains(&pid.pid_data());
                 if known || few > 0 {
                     few -= usize::from(!known);
-                    self.lets_send(pid);
+                    self.admit(pid);
                 } else {
                     self.waiting.push(pid);
                 }
@@ -139,7 +139,7 @@ impl Output {
         }
     }
     /// Admits a process that has waited.
-    fn lets_send(&mut self, pid: Term) {
+    fn admit(&mut self, pid: Term) {
         let key = pid.pid_data();
         self.among.remove(&key);
         self.may_send.insert(key);
@@ -147,7 +147,7 @@ impl Output {
         signal::send::wake(pid);
     }
     /// Records that a long message of that sender has left the queue.
-    fn long_one_gone(&mut self, sender: u64) {
+    fn long_message_gone(&mut self, sender: u64) {
         let Some(n) = self.long.get_mut(&sender) else {
             return;
         };
@@ -158,7 +158,7 @@ impl Output {
         }
         self.long.remove(&sender);
         if let Some(pid) = self.behind_own.remove(&sender) {
-            self.lets_send(pid);
+            self.admit(pid);
         }
     }
     /// Wakes all waiting processes.
@@ -205,7 +205,7 @@ impl Output {
         match g.is_empty() {
             true => {
                 self.own.give_back(g.own);
-                self.long_one_gone(g.sender);
+                self.long_message_gone(g.sender);
             }
             false => self.fragments.push_back(g),
         }
@@ -221,7 +221,7 @@ impl Output {
             match rest.is_empty() {
                 true => {
                     self.own.give_back(rest.own);
-                    self.long_one_gone(sender);
+                    self.long_message_gone(sender);
                 }
                 false => self.fragments.push_back(rest),
             }
@@ -234,7 +234,7 @@ impl Output {
             _ => f.with_header(cache),
         };
         if long {
-            self.long_one_gone(sender);
+            self.long_message_gone(sender);
         }
         p
     }

@@ -89,7 +89,7 @@ fn remote(cx: &mut Cx) -> &mut Remote {
 }
 
 /// The ties of the process to other nodes, if it has any.
-fn known(cx: &mut Cx) -> Option<&mut Remote> {
+fn known_ties(cx: &mut Cx) -> Option<&mut Remote> {
     cx.process().ext()?.rare()?.remote.as_deref_mut()
 }
 
@@ -209,7 +209,7 @@ pub fn link(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     let Some(key) = RemotePid::of(to) else {
         return Err(Fail::Badarg);
     };
-    let there = known(cx).and_then(|r| r.links.get_mut(&key));
+    let there = known_ties(cx).and_then(|r| r.links.get_mut(&key));
     if let Some(l) = there.filter(|l| l.unlinking == 0) {
         l.urgent = urgent;
         return Ok(am::TRUE);
@@ -254,13 +254,13 @@ pub fn unlink(cx: &mut Cx, to: Term) -> BifResult {
     };
     let id = ids::unique() + 1;
     cx.process().set_flag(process::BUSY, false);
-    let link = known(cx).and_then(|r| r.links.get(&key));
+    let link = known_ties(cx).and_then(|r| r.links.get(&key));
     let active = link.filter(|l| l.unlinking == 0);
     let Some(connection) = active.map(|l| l.connection) else {
         return Ok(am::TRUE);
     };
     has_room_on(cx, key.node.name, connection)?;
-    if let Some(l) = known(cx).and_then(|r| r.links.get_mut(&key)) {
+    if let Some(l) = known_ties(cx).and_then(|r| r.links.get_mut(&key)) {
         l.unlinking = id;
     }
     events::tie(cx.process(), events::Tie::Unlink, to);
@@ -278,7 +278,7 @@ pub fn unlink(cx: &mut Cx, to: Term) -> BifResult {
         n.send(r.id, frame(op::UNLINK, &args, None, r.cached(), me.raw()));
     }
     // No acknowledgement will come.
-    if let Some(r) = known(cx) {
+    if let Some(r) = known_ties(cx) {
         r.links.remove(&key);
     }
     Ok(am::TRUE)
@@ -515,7 +515,7 @@ pub fn group_leader(cx: &mut Cx, leader: Term, of: Term) -> BifResult {
 /// `monitor_node/2,3`. None if there is no connection, and `connect` is false or none can be made.
 pub fn watch_node(cx: &mut Cx, name: Term, on: bool, connect: bool) -> Option<()> {
     if !on {
-        if let Some(r) = known(cx)
+        if let Some(r) = known_ties(cx)
             && let Some(i) = r.nodes.iter().rposition(|w| w.name == name)
         {
             r.nodes[i].count -= 1;
@@ -642,7 +642,7 @@ fn reply(to: Term, tag: &OwnedTerm, r: &OwnedTerm, result: Term, value: Term) {
 
 /// Abandons a spawn request. Returns false if there is none to abandon.
 pub fn abandon(cx: &mut Cx, k: RefKey) -> bool {
-    match known(cx).and_then(|r| r.spawns.get_mut(&k)) {
+    match known_ties(cx).and_then(|r| r.spawns.get_mut(&k)) {
         Some(s) if !s.abandoned => {
             s.abandoned = true;
             true
@@ -661,7 +661,7 @@ pub fn spawned(
     token: Option<&Token>,
 ) {
     let me = cx.self_pid();
-    let answered = known(cx).and_then(|r| {
+    let answered = known_ties(cx).and_then(|r| {
         // Only a reply from the node that was asked counts.
         (r.spawns.get(&k)).filter(|s| s.connection == connection && s.node == node)?;
         r.spawns.remove(&k)
@@ -723,7 +723,7 @@ pub fn lacks(cx: &mut Cx, n: &Node, id: u32, with: u64) {
     let copy = |t: &OwnedTerm| OwnedTerm::copy_of(t.term());
     let mut spawns = Vec::new();
     let mut links = Vec::new();
-    if let Some(r) = known(cx) {
+    if let Some(r) = known_ties(cx) {
         r.spawns.retain(|_, s| {
             let stays = s.connection != id || s.node != n.name || !lacks(flags::SPAWN);
             if !stays && s.on_error && !s.abandoned {
@@ -752,7 +752,7 @@ pub fn lacks(cx: &mut Cx, n: &Node, id: u32, with: u64) {
 /// Handles the loss of a connection to a node.
 pub fn lost(cx: &mut Cx, name: Term, id: u32) {
     let me = cx.self_pid();
-    let Some(r) = known(cx) else {
+    let Some(r) = known_ties(cx) else {
         return lost_monitors(cx, name, id);
     };
     r.watchers

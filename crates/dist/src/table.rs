@@ -291,14 +291,14 @@ impl Channel for Over {
     fn input(&self, packet: &[u8]) -> bool {
         super::input::packet(&self.node, self.id, packet)
     }
-    fn begins(&self, packet: &[u8], left: usize) -> bool {
-        super::input::begins(&self.node, self.id, packet, left)
+    fn begin_packet(&self, packet: &[u8], left: usize) -> bool {
+        super::input::begin_packet(&self.node, self.id, packet, left)
     }
-    fn more(&self, left: usize, read: &mut Read<'_>) -> More {
-        super::input::more(&self.node, self.id, left, read)
+    fn read_more(&self, left: usize, read: &mut Read<'_>) -> More {
+        super::input::read_more(&self.node, self.id, left, read)
     }
-    fn holds(&self, bytes: usize) -> bool {
-        super::input::holds(&self.node, self.id, bytes)
+    fn report_held(&self, bytes: usize) -> bool {
+        super::input::report_held(&self.node, self.id, bytes)
     }
     fn next(&self) -> Option<Packet> {
         self.node.next(self.id)
@@ -385,7 +385,7 @@ impl Node {
             self.overflow(id, pending);
             return false;
         }
-        let tell = n.somebody_to_tell();
+        let tell = n.controller_to_notify();
         drop(n);
         self.pull(tell);
         true
@@ -504,7 +504,7 @@ impl Node {
             flags::HOPED_FOR => Vec::new(),
             _ => n.ties.iter().copied().collect(),
         };
-        let tell = n.somebody_to_tell();
+        let tell = n.controller_to_notify();
         drop(n);
         for data in ties {
             let node = self.clone();
@@ -610,7 +610,7 @@ impl Inner {
         }
     }
     /// The controller to notify that there is output.
-    fn somebody_to_tell(&mut self) -> Controller {
+    fn controller_to_notify(&mut self) -> Controller {
         if self.state != State::Connected || self.out.is_empty() {
             return Controller::Nobody;
         }

@@ -105,7 +105,7 @@ impl Buckets {
     }
     /// A chain, if it has ever been needed.
     #[inline]
-    fn known(&mut self, at: usize) -> Result<Option<&mut Link>, Gone> {
+    fn existing(&mut self, at: usize) -> Result<Option<&mut Link>, Gone> {
         self.check()?;
         Ok(self.chains.get_mut(at))
     }
@@ -680,7 +680,7 @@ impl HashTable {
             let mut buckets = self.write(hash as usize);
             let s = self.stripe(hash as usize);
             ix = self.bucket(hash);
-            let Some(chain) = buckets.known(ix >> self.shift)? else {
+            let Some(chain) = buckets.existing(ix >> self.shift)? else {
                 return Ok(());
             };
             let mut at: *mut Link = chain;
@@ -955,8 +955,8 @@ impl HashTable {
                 WriteLocks::All(l) => &mut l[ix & (n - 1)],
                 WriteLocks::One(l) => l,
             };
-            if let Some(b) = buckets.known(ix >> self.shift)? {
-                self.judge(b, ix, v, fixed_by_walk, |_| true);
+            if let Some(b) = buckets.existing(ix >> self.shift)? {
+                self.apply_verdicts(b, ix, v, fixed_by_walk, |_| true);
             }
             let Some(next) = self.following(ix) else {
                 break None;
@@ -991,8 +991,8 @@ impl HashTable {
         {
             let mut b = self.write(hash as usize);
             ix = self.bucket(hash);
-            if let Some(b) = b.known(ix >> self.shift)? {
-                self.judge(b, ix, v, fixed_by_walk, |o| self.has_key(o, key, hash));
+            if let Some(b) = b.existing(ix >> self.shift)? {
+                self.apply_verdicts(b, ix, v, fixed_by_walk, |o| self.has_key(o, key, hash));
             }
         }
         self.shrink_if_empty(ix);
@@ -1000,7 +1000,7 @@ impl HashTable {
     }
 
     /// Applies the visitor's verdicts to the live objects of a chain for which `which` holds.
-    fn judge(
+    fn apply_verdicts(
         &self,
         chain: &mut Link,
         ix: usize,

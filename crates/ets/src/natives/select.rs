@@ -98,7 +98,7 @@ fn keys(t: &Table, clauses: &[Clause]) -> Keys {
     if ordered && (all.variables || all.maps && keys.iter().any(|k| !same(k, &keys[0]))) {
         return span(&keys);
     }
-    let within = ends(&keys).filter(|_| ordered);
+    let within = extremes(&keys).filter(|_| ordered);
     let mut different = distinct(&keys, ordered);
     if let Some((least, most)) = within {
         different.retain(|&k| compare::cmp(k, least).is_ge() && compare::cmp(k, most).is_le());
@@ -123,14 +123,14 @@ fn distinct(keys: &[Term], ordered: bool) -> Vec<Term> {
 
 /// The part of the order to look at for these patterns.
 fn span(patterns: &[Term]) -> Keys {
-    match ends(patterns) {
+    match extremes(patterns) {
         Some((least, most)) => Keys::Span(least, most),
         None => Keys::These(Vec::new()),
     }
 }
 
 /// The pattern whose keys begin first, and the one whose keys end last.
-fn ends(patterns: &[Term]) -> Option<(Term, Term)> {
+fn extremes(patterns: &[Term]) -> Option<(Term, Term)> {
     let farthest = |ends| {
         let all = patterns.iter().copied();
         all.reduce(|so_far, p| {

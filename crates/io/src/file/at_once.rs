@@ -57,7 +57,7 @@ impl AtOnce {
         AtOnce {
             // Reproducible runs must not depend on what the system happens to have in memory or on
             // how long it takes.
-            never: purlin_kernel::os::single::on() || !st.is_some_and(|st| goes_to_memory(fd, st)),
+            never: purlin_kernel::os::single::on() || !st.is_some_and(|st| is_buffered(fd, st)),
             reads_unknown: AtomicBool::new(false),
             away: AtomicU32::new(0),
             next_away: AtomicU32::new(FIRST_AWAY),
@@ -169,7 +169,7 @@ static UNREADABLE: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
 /// Records the error of a read on that device. If it means that the file system does not support
 /// such reads, no scheduler tries again.
-pub(crate) fn could_not_read(device: u64, errno: i32) {
+pub(crate) fn read_refused(device: u64, errno: i32) {
     if errno == libc::EOPNOTSUPP {
         let set =
             |d: &AtomicU64| d.compare_exchange(0, device + 1, Ordering::Relaxed, Ordering::Relaxed);
@@ -181,13 +181,13 @@ pub(crate) fn could_not_read(device: u64, errno: i32) {
 /// Records that a dirty thread has met that device by this path. `follow` says whether a final link
 /// is followed.
 #[cfg(target_os = "linux")]
-pub(crate) fn met(path: &CStr, device: u64, follow: bool) {
+pub(crate) fn learn_device(path: &CStr, device: u64, follow: bool) {
     if is_known(device) || enter_if_local(path, device) {
         cached::learn(path, follow, is_local);
     }
 }
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn met(_: &CStr, _: u64, _: bool) {}
+pub(crate) fn learn_device(_: &CStr, _: u64, _: bool) {}
 
 #[cfg(target_os = "linux")]
 fn is_known(device: u64) -> bool {
@@ -330,7 +330,7 @@ const SINKS: [u32; 3] = [3, 5, 7];
 
 /// Whether bytes written to the file go to memory first.
 #[cfg(target_os = "linux")]
-fn goes_to_memory(fd: i32, st: &libc::stat) -> bool {
+fn is_buffered(fd: i32, st: &libc::stat) -> bool {
     match st.st_mode & libc::S_IFMT {
         libc::S_IFCHR => {
             let (major, minor) = (libc::major(st.st_rdev), libc::minor(st.st_rdev));
@@ -341,7 +341,7 @@ fn goes_to_memory(fd: i32, st: &libc::stat) -> bool {
     }
 }
 #[cfg(not(target_os = "linux"))]
-fn goes_to_memory(_: i32, _: &libc::stat) -> bool {
+fn is_buffered(_: i32, _: &libc::stat) -> bool {
     false
 }
 

@@ -132,7 +132,7 @@ fn link(fd: &OwnedFd) -> Option<Identity> {
 
 /// The ends of the components of a path that the system would follow if they are links. `whole`
 /// includes the last name.
-fn ends(path: &[u8], whole: bool) -> impl Iterator<Item = usize> {
+fn component_ends(path: &[u8], whole: bool) -> impl Iterator<Item = usize> {
     (1..=path.len()).filter(move |&i| {
         let ends = match path.get(i) {
             Some(&c) => c == b'/',
@@ -155,7 +155,7 @@ fn over(path: &[u8], end: usize, target: &[u8]) -> Option<CString> {
 /// The path with the first of its links that is in the table replaced by its target.
 fn over_known_link(path: &CStr, nofollow: bool) -> Option<CString> {
     let bytes = path.to_bytes();
-    for end in ends(bytes, !nofollow) {
+    for end in component_ends(bytes, !nofollow) {
         let known = TABLE.read().as_ref()?.get(&bytes[..end]).cloned();
         let Some(Entry::Link(identity, target)) = known else {
             continue;
@@ -205,7 +205,7 @@ fn first_link(
     follow: bool,
     is_local: impl Fn(i32) -> bool,
 ) -> Option<(usize, Identity, Box<[u8]>)> {
-    for end in ends(path, follow) {
+    for end in component_ends(path, follow) {
         let name = CString::new(&path[..end]).ok()?;
         let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         // SAFETY: the path is terminated.
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(over("/a/b", 4, "../x"), "/a/../x");
         assert_eq!(over("b/c", 1, "x"), "x/c");
         assert_eq!(over("b", 1, "x"), "x");
-        let ends = |path: &str, whole| ends(path.as_bytes(), whole).collect::<Vec<_>>();
+        let ends = |path: &str, whole| component_ends(path.as_bytes(), whole).collect::<Vec<_>>();
         assert_eq!(ends("/a/bc//d", true), [2, 5, 8]);
         assert_eq!(ends("/a/bc//d", false), [2, 5]);
         assert_eq!(ends("a/", false), [1]);

@@ -11,7 +11,7 @@
 //! # Calls that may never return
 //! Opening a pipe waits for the other end to be opened, and reading or writing anything but a
 //! regular file may wait for the other side. Threads of their own make these calls
-//! ([`apart_with_fd`]).
+//! ([`on_own_thread`]).
 //!
 //! # Orderings
 //! All transitions of `state` are compare-exchanges with acquire and release. The release in
@@ -263,7 +263,7 @@ fn with_fd(cx: &mut Cx, t: Term, op: impl FnOnce(&mut Cx, i32) -> BifResult) -> 
 }
 
 /// Runs an operation on the descriptor of a file that `waits`, on a thread of its own.
-fn apart_with_fd<T: Send + 'static>(
+fn on_own_thread<T: Send + 'static>(
     cx: &mut Cx,
     f: &Arc<File>,
     op: impl FnOnce(i32) -> T + Send + 'static,
@@ -707,12 +707,12 @@ fn is_long_read(f: &File, size: i64, at: Option<i64>) -> bool {
 }
 
 /// Reads on another thread, so that others can work with the process meanwhile.
-fn read_apart(
+fn read_on_own_thread(
     cx: &mut Cx,
     f: Term,
     read: impl FnOnce(i32) -> Result<Option<Filling>, i32> + Send + 'static,
 ) -> BifResult {
-    apart_with_fd(cx, file(f)?, read, |cx, r| {
+    on_own_thread(cx, file(f)?, read, |cx, r| {
         let r = r.map(|b| bytes_term(cx, b));
         or_error(cx, r)
     })
@@ -729,7 +729,7 @@ fn read_2(cx: &mut Cx, [f, size]: [Term; 2]) -> BifResult {
     let n = offset_arg(size);
     if handle.waits || matches!(n, Ok(Ok(n)) if is_long_read(handle, n, None)) {
         let n = n?;
-        return read_apart(cx, f, move |fd| read_bytes(fd, n?, None));
+        return read_on_own_thread(cx, f, move |fd| read_bytes(fd, n?, None));
     }
     with_fd(cx, f, |cx, fd| {
         let r = match offset_arg(size)? {
@@ -751,7 +751,7 @@ fn pread_3(cx: &mut Cx, [f, at, size]: [Term; 3]) -> BifResult {
     if let Ok(Ok((at, size))) = offset_args(at, size)
         && is_long_read(file(f)?, size, Some(at))
     {
-        return read_apart(cx, f, move |fd| read_bytes(fd, size, Some(at)));
+        return read_on_own_thread(cx, f, move |fd| read_bytes(fd, size, Some(at)));
     }
     with_fd(cx, f, |cx, fd| {
         let r = match offset_args(at, size)? {
@@ -790,7 +790,7 @@ fn write_all(me: Term, fd: i32, mut gather: Gather, at: Option<i64>) -> Result<(
             let r = retry(|| write_some(fd, parts, at.map(|_| pos)));
             accounts::writes(|w| w.calls += 1);
             if watch::is_on() {
-                watch::wrote(&[me], &gather, r.as_ref().ok().copied());
+                watch::report(&[me], &gather, r.as_ref().ok().copied());
             }
             let n = r?;
             if n == 0 {
@@ -875,7 +875,7 @@ fn write_2(cx: &mut Cx, [f, iovec]: [Term; 2]) -> BifResult {
             Some(g) => write_all(me, fd, g, None),
             None => Err(libc::EINVAL),
         };
-        return apart_with_fd(cx, file(f)?, write, done);
+        return on_own_thread(cx, file(f)?, write, done);
     }
     with_fd(cx, f, |cx, fd| {
         accounts::writes_begin();
@@ -1083,7 +1083,7 @@ fn read_file(path: &CStr) -> Result<Filling, i32> {
     if st.st_mode & libc::S_IFMT == libc::S_IFDIR {
         return Err(libc::EISDIR);
     }
-    at_once::met(path, st.st_dev, true);
+    at_once::learn_device(path, st.st_dev, true);
     // Files that the kernel generates when they are read have size 0.
     let size = usize::try_from(st.st_size).unwrap_or(0);
     let wanted = if size == 0 { usize::MAX } else { size };
@@ -1104,7 +1104,7 @@ fn file_here(path: &CStr) -> Option<Result<Filling, i32>> {
     // SAFETY: `fill` passes room for n bytes.
     let read = |p, n, _| unsafe { at_once::read_now(fd.as_raw_fd(), p, n, None) };
     let read = b.fill(size, read);
-    read.map_err(|e| at_once::could_not_read(device, e)).ok()?;
+    read.map_err(|e| at_once::read_refused(device, e)).ok()?;
     Some(Ok(b))
 }
 

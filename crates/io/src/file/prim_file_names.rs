@@ -109,7 +109,7 @@ fn stat(path: &CStr, follow: bool) -> Result<(libc::stat, u8), i32> {
         }
         let can = |how, bit| (libc::access(path.as_ptr(), how) == 0) as u8 * bit;
         let st = st.assume_init();
-        at_once::met(path, st.st_dev, follow);
+        at_once::learn_device(path, st.st_dev, follow);
         Ok((st, can(libc::R_OK, 1) | can(libc::W_OK, 2)))
     }
 }

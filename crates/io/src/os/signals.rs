@@ -56,7 +56,7 @@ static TERMINALS: Mutex<Vec<fn(i32)>> = Mutex::new(Vec::new());
 
 /// Registers `f` to be called with the number of each handled `SIGWINCH` and `SIGCONT`. A function
 /// is registered once.
-pub fn tell_terminal(f: fn(i32)) {
+pub fn add_terminal_handler(f: fn(i32)) {
     let mut all = TERMINALS.lock();
     if !all.iter().any(|&known| std::ptr::fn_addr_eq(known, f)) {
         all.push(f);
@@ -67,7 +67,7 @@ pub fn tell_terminal(f: fn(i32)) {
 static PROGRAMS: OnceLock<fn(libc::pid_t) -> bool> = OnceLock::new();
 
 /// Suppresses `SIGCHLD` notifications for the children for which `are` returns true.
-pub(crate) fn leave_out(are: fn(libc::pid_t) -> bool) {
+pub(crate) fn suppress_child_signals(are: fn(libc::pid_t) -> bool) {
     let _ = PROGRAMS.set(are);
 }
 

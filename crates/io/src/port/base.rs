@@ -172,7 +172,7 @@ impl Base {
         super::TOTAL_IN.fetch_add(n as u64, Ordering::Relaxed);
     }
     /// Traces the firing of a timer that the driver set by itself.
-    pub fn told_of_timeout(&self) {
+    pub fn trace_own_timeout(&self) {
         self.trace_timeout();
     }
     /// Whether the port has been closed and only writes its queue.
@@ -231,7 +231,7 @@ impl Base {
     }
     /// Ends the port for a reason that the owner has learned by other means: removes its link
     /// first.
-    pub fn end_told(&mut self, reason: Term) {
+    pub fn end_unlinked(&mut self, reason: Term) {
         if self.remove_link(self.connected) {
             outbox::leave_link(self.connected, self.id);
         }

@@ -27,17 +27,17 @@ pub trait Channel: Send + Sync {
     /// Takes a complete packet. Returns false if it is invalid; the port is killed then.
     fn input(&self, packet: &[u8]) -> bool;
     /// Offers the first bytes of a packet of which `left` bytes are missing. Returns true if the
-    /// connection has a buffer for the whole packet and has taken these bytes. [`Channel::more`]
+    /// connection has a buffer for the whole packet and has taken these bytes. [`Channel::read_more`]
     /// then reads the others.
-    fn begins(&self, _packet: &[u8], _left: usize) -> bool {
+    fn begin_packet(&self, _packet: &[u8], _left: usize) -> bool {
         false
     }
     /// Reads the next chunk of the packet into its destination. `left` bytes of the packet are
     /// missing; `read` is called once. The packet is complete when its last byte is read.
-    fn more(&self, left: usize, read: &mut Read<'_>) -> More;
+    fn read_more(&self, left: usize, read: &mut Read<'_>) -> More;
     /// Reports how many bytes of an incomplete packet the port holds. Returns false if that is too
     /// much; the port is killed then.
-    fn holds(&self, _bytes: usize) -> bool {
+    fn report_held(&self, _bytes: usize) -> bool {
         true
     }
     /// The next outgoing packet.

@@ -191,7 +191,7 @@ impl Output {
             accounts::writes(|w| w.calls += 1);
             if watch::is_on() {
                 let who = [base.id, base.connected, base.caller];
-                watch::wrote(&who, queue, r.as_ref().ok().copied());
+                watch::report(&who, queue, r.as_ref().ok().copied());
             }
             let n = r?;
             queue.advance(n);

@@ -173,7 +173,7 @@ impl Port {
         if how.force
             && let Some(t) = &base.transit
         {
-            outbox::ask_rest(t.sender, sender_stops);
+            outbox::ask_rest(t.sender, request_rest);
         }
         base.wait(caller);
         crate::events::sink().waits_for_port(caller, self.id);
@@ -223,7 +223,7 @@ impl Port {
         if now {
             return Ok(Begun::HandOver);
         }
-        look_again(Arc::downgrade(self), number);
+        check_progress_later(Arc::downgrade(self), number);
         Ok(Begun::InParts)
     }
 
@@ -343,7 +343,7 @@ impl Port {
 
     /// Checks the list of that number for progress and asks its sender to leave it if there is
     /// none. Returns false if the list is over.
-    fn gets_on(&self, number: u32) -> bool {
+    fn makes_progress(&self, number: u32) -> bool {
         let mut core = self.lock();
         let c = &mut *core;
         let queued = c.driver.as_ref().map_or(0, |d| d.queued());
@@ -352,7 +352,7 @@ impl Port {
             return false;
         };
         if t.seen == now {
-            outbox::ask_rest(t.sender, sender_stops);
+            outbox::ask_rest(t.sender, request_rest);
         }
         t.seen = now;
         true
@@ -360,10 +360,10 @@ impl Port {
 }
 
 /// Schedules the next check for progress.
-fn look_again(port: Weak<Port>, number: u32) {
+fn check_progress_later(port: Weak<Port>, number: u32) {
     timer::after(STALL_MS, move || {
-        if port.upgrade().is_some_and(|p| p.gets_on(number)) {
-            look_again(port, number);
+        if port.upgrade().is_some_and(|p| p.makes_progress(number)) {
+            check_progress_later(port, number);
         }
     });
 }
@@ -435,7 +435,7 @@ pub fn send_parts(cx: &mut Cx, port: Term, data: Term) -> Result<Option<Term>, F
 }
 
 /// Leaves the rest of the running process's list to the port.
-pub fn hand_over(cx: &mut Cx, port: Term, rest: Term) {
+pub fn leave_to_port(cx: &mut Cx, port: Term, rest: Term) {
     let me = cx.self_pid();
     sends_in_parts(me, None);
     let list = owned(cx, rest);
@@ -464,13 +464,13 @@ fn leave(cx: &mut Cx) {
     let (at, rest) = (cx.x[0], cx.x[1]);
     debug_assert!(cx.interp.live == 2 && at == port, "see the module head");
     if cx.interp.live == 2 && at == port {
-        hand_over(cx, port, rest);
+        leave_to_port(cx, port, rest);
     }
 }
 
 /// Called when the running process must stop, perhaps in the middle of a list. It leaves the rest
 /// to the port as soon as its registers are known.
-pub fn sender_stops(cx: &mut Cx) {
+pub fn request_rest(cx: &mut Cx) {
     if sends_to(cx.self_pid()).is_some() {
         let task = |cx: Option<&mut Cx>| cx.into_iter().for_each(leave);
         let deferred = &mut cx.process().ext_mut().deferred;
@@ -479,13 +479,13 @@ pub fn sender_stops(cx: &mut Cx) {
 }
 
 /// Called when the process in the context ends, perhaps in the middle of a list.
-pub fn sender_ends(cx: &mut Cx) {
+pub fn sender_exiting(cx: &mut Cx) {
     leave(cx);
 }
 
 /// Called when a process has ended. What it could not leave of a list is lost, and those who wait
 /// for the end of the list are released.
-pub fn sender_exit(pid: Term) {
+pub fn sender_exited(pid: Term) {
     let Some(p) = sends_to(pid).and_then(super::find) else {
         return;
     };
@@ -499,10 +499,10 @@ pub fn sender_exit(pid: Term) {
 }
 
 /// Asks all senders of lists in parts to leave them to their ports. Returns whether there are none.
-pub fn hand_all_over() -> bool {
+pub fn request_all_rests() -> bool {
     let senders: Vec<Term> = IN_PARTS.lock().values().map(|s| s.0).collect();
     senders
         .iter()
-        .for_each(|&pid| outbox::ask_rest(pid, sender_stops));
+        .for_each(|&pid| outbox::ask_rest(pid, request_rest));
     senders.is_empty()
 }

@@ -49,8 +49,8 @@ pub use base::{Base, End};
 pub use driver::{Driver, Reply};
 use handoff::Handoff;
 pub use long_lists::{
-    Begun, begin_parts, hand_all_over, hand_over, send_parts, sender_ends, sender_exit,
-    sender_stops,
+    Begun, begin_parts, leave_to_port, request_all_rests, request_rest, send_parts, sender_exited,
+    sender_exiting,
 };
 use long_lists::{MAX_AT_ONCE, Pump};
 use traced::Work;
@@ -287,7 +287,7 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         // Only a connection leaves requests.
         let may_be = self.base.channel.is_some();
-        let told = self.base.traced.take_told();
+        let told = self.base.traced.take_pending_tracers();
         self.core = None;
         for port in told {
             traced::deliver(port);
@@ -974,7 +974,7 @@ pub fn info(port: &Port) -> Option<Info> {
 }
 
 /// The addresses of a port that is a socket: its own and its peer's.
-pub fn ends(port: &Port) -> (Option<String>, Option<String>) {
+pub fn addresses(port: &Port) -> (Option<String>, Option<String>) {
     let ends = |fd| {
         let text = |a: Result<crate::os::addr::SockAddr, i32>| a.ok().map(|a| a.text());
         let own = text(crate::os::sock::sock_name(fd));

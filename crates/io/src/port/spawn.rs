@@ -55,7 +55,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 static CHILDREN: LazyLock<Mutex<Children>> = LazyLock::new(|| {
     child::close_inherited_on_exec();
-    crate::os_signals::leave_out(is_program);
+    crate::os_signals::suppress_child_signals(is_program);
     Mutex::new(Children {
         running: HashMap::new(),
         ended: VecDeque::new(),

@@ -110,7 +110,7 @@ impl Traced {
     }
     /// Takes the ports that get events once the lock is released.
     #[inline]
-    pub(super) fn take_told(&mut self) -> Vec<Term> {
+    pub(super) fn take_pending_tracers(&mut self) -> Vec<Term> {
         std::mem::take(self.told.get_mut())
     }
 }

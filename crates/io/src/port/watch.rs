@@ -42,7 +42,7 @@ pub fn set(who: Term, tracer: Option<Term>) {
 /// Reports a call that wrote the front of `parts`; None means that it failed. `who` is the writer
 /// and all on whose behalf it writes.
 #[cold]
-pub(crate) fn wrote(who: &[Term], parts: &impl Parts, written: Option<usize>) {
+pub(crate) fn report(who: &[Term], parts: &impl Parts, written: Option<usize>) {
     let mut to: Vec<Term> = {
         let mut w = WATCHED.lock();
         w.retain(|e| outbox::is_alive(e.1));

@@ -387,7 +387,7 @@ fn tty_select_2(cx: &mut Cx, [t, reference]: [Term; 2]) -> BifResult {
 fn tty_select_3(cx: &mut Cx, [t, signals, reference]: [Term; 3]) -> BifResult {
     tty_of(t)?;
     standard_input().lock().signals = true;
-    os_signals::tell_terminal(signalled);
+    os_signals::add_terminal_handler(signalled);
     await_signal(cx, t, signals);
     for s in [libc::SIGCONT, libc::SIGWINCH] {
         if let Err(e) = os_signals::set(s, Action::Handle) {

@@ -147,7 +147,7 @@ pub fn begin(fd: RawFd, before: Modes, during: Modes) -> io::Result<()> {
     static HOOKS: Once = Once::new();
     HOOKS.call_once(|| {
         halt::on_end(restore);
-        os_signals::tell_terminal(signalled);
+        os_signals::add_terminal_handler(signalled);
     });
     Ok(())
 }

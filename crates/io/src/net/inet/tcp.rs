@@ -554,7 +554,7 @@ impl Tcp {
     /// Reads once and delivers complete packets; returns their number. With `wanted`, exactly that
     /// many bytes form a packet.
     fn recv(&mut self, base: &mut Base, wanted: usize) -> Flow<usize> {
-        if self.goes_straight(base) {
+        if self.reads_straight(base) {
             return self.recv_straight(base);
         }
         let have = self.input.data().len();
@@ -567,7 +567,7 @@ impl Tcp {
             };
             self.input.missing = wanted;
             read = match wanted {
-                0 => self.to_tell(self.input.size),
+                0 => self.bytes_to_measure(self.input.size),
                 n => n,
             };
         } else if wanted > 0 {
@@ -603,13 +603,13 @@ impl Tcp {
         if self.input.missing > 0 {
             self.input.missing -= n.min(self.input.missing);
             if self.input.missing == 0 {
-                self.tell_held(base, 0)?;
+                self.report_held(base, 0)?;
                 let all = self.input.data().len();
                 return self.deliver(base, Some(all));
             }
             let held = self.input.data().len();
             if held >= self.input.told + TOLD_STEP {
-                self.tell_held(base, held)?;
+                self.report_held(base, held)?;
             }
             return Ok(0);
         }
@@ -625,11 +625,11 @@ impl Tcp {
     }
     /// Tells the connection to another node how much of an unfinished packet has arrived. A packet
     /// that is too long ends the port.
-    fn tell_held(&mut self, base: &mut Base, held: usize) -> Flow<()> {
+    fn report_held(&mut self, base: &mut Base, held: usize) -> Flow<()> {
         let Some(channel) = &base.channel else {
             return Ok(());
         };
-        if std::mem::replace(&mut self.input.told, held) == held || channel.holds(held) {
+        if std::mem::replace(&mut self.input.told, held) == held || channel.report_held(held) {
             return Ok(());
         }
         self.input.clear();
@@ -638,7 +638,7 @@ impl Tcp {
     }
     /// Whether the next bytes belong to a packet that is read straight into the buffer of the
     /// connection to another node.
-    fn goes_straight(&mut self, base: &Base) -> bool {
+    fn reads_straight(&mut self, base: &Base) -> bool {
         if self.input.straight > 0 {
             return true;
         }
@@ -661,10 +661,10 @@ impl Tcp {
         let begun = matches!(known, Length::Known(n) if n == all)
             && data
                 .get(l as usize..)
-                .is_some_and(|b| channel.begins(b, left));
+                .is_some_and(|b| channel.begin_packet(b, left));
         if begun {
             if self.input.told > 0 {
-                channel.holds(0);
+                channel.report_held(0);
             }
             self.input.clear();
             (self.input.straight, self.input.packet) = (left, all);
@@ -677,7 +677,7 @@ impl Tcp {
         let mut r = Err(libc::EBADF);
         let mut bad = base.channel.is_none();
         if let (Some(channel), Ok(fd)) = (base.channel.clone(), self.s.fd()) {
-            match channel.more(left, &mut |to| sys::recv_front_now(fd, to)) {
+            match channel.read_more(left, &mut |to| sys::recv_front_now(fd, to)) {
                 More::Read(got) => r = got,
                 More::Bad => bad = true,
             }
@@ -719,7 +719,7 @@ impl Tcp {
     }
     /// Number of bytes, at most `room`, to read to find out a packet's length: all, or, without
     /// read-ahead, the missing part of the shortest header and then single bytes.
-    fn to_tell(&self, room: usize) -> usize {
+    fn bytes_to_measure(&self, room: usize) -> usize {
         let kind = self.s.packet_kind();
         if self.o.read_ahead || kind == Kind::Raw {
             return room;
@@ -749,7 +749,7 @@ impl Tcp {
                 Ok(Front::Missing(n - have))
             }
             Length::Unknown if have < self.input.size => {
-                Ok(Front::More(self.to_tell(self.input.size - have)))
+                Ok(Front::More(self.bytes_to_measure(self.input.size - have)))
             }
             Length::Unknown => {
                 let most = self.s.packet_size as usize;
@@ -757,7 +757,7 @@ impl Tcp {
                     return Err(());
                 }
                 self.grow(most);
-                Ok(Front::More(self.to_tell(most - have)))
+                Ok(Front::More(self.bytes_to_measure(most - have)))
             }
         }
     }
@@ -778,7 +778,7 @@ impl Tcp {
                 break;
             }
             self.s.received.add(n);
-            self.hand_over(base, n);
+            self.deliver_packet(base, n);
             count += 1;
             self.input.start += n;
             self.input.missing = 0;
@@ -819,7 +819,7 @@ impl Tcp {
         }
     }
     /// Sends the packet of `n` bytes at the front to its recipient.
-    fn hand_over(&mut self, base: &mut Base, n: usize) {
+    fn deliver_packet(&mut self, base: &mut Base, n: usize) {
         // A closed socket that still writes sends no messages.
         if base.is_flushing() {
             return;
@@ -935,7 +935,7 @@ impl Tcp {
             sock::tell(base, "tcp_error", Some(errno_atom(errno)));
             self.tell_closed(base);
             if self.s.exit_on_close != 0 {
-                base.end_told(errno_atom(errno));
+                base.end_unlinked(errno_atom(errno));
             }
             self.s.select(base, Some(false), None);
         }
@@ -952,7 +952,7 @@ impl Tcp {
     /// Ends the port of an active socket whose connection is over, or only stops reading.
     fn end_or_stop_reading(&mut self, base: &mut Base) {
         if self.s.exit_on_close != 0 {
-            base.end_told(am::NORMAL);
+            base.end_unlinked(am::NORMAL);
         }
         self.s.select(base, Some(false), None);
     }
@@ -962,7 +962,7 @@ impl Tcp {
         let mut any = false;
         if self.s.state & state::BUSY != 0 {
             self.clear_output(base);
-            self.sender = self.not_busy_any_more(base);
+            self.sender = self.clear_busy_after_failure(base);
             any = self.sender.is_some();
             self.answer(base, Err(reason));
         }
@@ -1014,7 +1014,7 @@ impl Tcp {
     }
     /// Clears the busy state because the socket has failed. Returns the sending process, if one
     /// waits for a reply.
-    fn not_busy_any_more(&mut self, base: &mut Base) -> Option<Term> {
+    fn clear_busy_after_failure(&mut self, base: &mut Base) -> Option<Term> {
         let transit = base.cut_short();
         let waiting = match self.s.state & state::BUSY {
             0 => self.waiting_sender.take(),
@@ -1065,7 +1065,7 @@ impl Tcp {
     /// Sends or queues the batch and the batches that are not gathered yet. Returns true if the
     /// reply comes later or was already sent.
     fn send(&mut self, base: &mut Base, data: &mut Gather) -> bool {
-        let behind = self.is_behind();
+        let behind = self.has_output_before();
         if data.bytes() == 0 && !behind {
             return false;
         }
@@ -1095,7 +1095,7 @@ impl Tcp {
         true
     }
     /// Whether other output goes before what is sent now.
-    fn is_behind(&self) -> bool {
+    fn has_output_before(&self) -> bool {
         self.sending_file.is_some() || self.queue.bytes > 0
     }
     fn is_full(&self) -> bool {
@@ -1105,7 +1105,7 @@ impl Tcp {
     /// the rest.
     fn push_or_keep(&mut self, base: &Base, data: &mut Gather) -> Result<(), i32> {
         let later = self.o.delay_send || self.s.is_suspended();
-        if !later && !self.is_behind() {
+        if !later && !self.has_output_before() {
             self.push(base, data)?;
         }
         data.keep(&mut self.queue);
@@ -1140,7 +1140,7 @@ impl Tcp {
         self.answer(base, Ok(()));
         if self.queue.bytes == 0 {
             // A subscriber of the empty queue waited for the end of the list, too.
-            self.emptied(base, true);
+            self.queue_emptied(base, true);
         }
     }
     /// Sends as much of `data` as the kernel takes within a turn.
@@ -1152,7 +1152,7 @@ impl Tcp {
             let r = sys::send_msg_now(fd, data.vector(&mut room), None, &[]);
             accounts::writes(|w| w.calls += 1);
             if watch::is_on() {
-                watch::wrote(&[base.id, base.connected, base.caller], data, r.ok());
+                watch::report(&[base.id, base.connected, base.caller], data, r.ok());
             }
             match r {
                 Ok(n) => {
@@ -1178,7 +1178,7 @@ impl Tcp {
     fn connection_lost(&mut self, base: &mut Base, errno: i32) {
         let show = errno == libc::ECONNRESET && self.o.show_econnreset;
         let reason = if show { errno_atom(errno) } else { closed() };
-        let waiting = self.not_busy_any_more(base);
+        let waiting = self.clear_busy_after_failure(base);
         match (self.sender, waiting) {
             // One process has forced a list in while another waits.
             (Some(_), Some(other)) => sock::send_result(base, other, Err(reason)),
@@ -1191,7 +1191,7 @@ impl Tcp {
             self.tell_closed(base);
             self.answer(base, Err(reason));
             if self.s.exit_on_close != 0 {
-                base.end_told(am::NORMAL);
+                base.end_unlinked(am::NORMAL);
             }
             self.close(base);
             return;
@@ -1219,10 +1219,10 @@ impl Tcp {
             self.send_failed(base, e);
             return;
         }
-        self.output_moved(base);
+        self.queue_shortened(base);
     }
     /// Continues after the queue may have become shorter.
-    fn output_moved(&mut self, base: &mut Base) {
+    fn queue_shortened(&mut self, base: &mut Base) {
         let low = self.o.low.max(0) as usize;
         if self.s.state & state::BUSY != 0 && self.queue.bytes <= low {
             let waiting = self.not_busy(base);
@@ -1235,11 +1235,11 @@ impl Tcp {
             }
         }
         if self.queue.bytes == 0 {
-            self.emptied(base, !base.has_more());
+            self.queue_emptied(base, !base.has_more());
         }
     }
     /// Handles an empty queue. `all`: no part of a list is missing.
-    fn emptied(&mut self, base: &mut Base, all: bool) {
+    fn queue_emptied(&mut self, base: &mut Base, all: bool) {
         self.queue = IoVec::default();
         self.s.select(base, None, Some(false));
         if !all {
@@ -1342,7 +1342,7 @@ impl Tcp {
         let Some(f) = self.sending_file.take() else {
             return;
         };
-        self.output_moved(base);
+        self.queue_shortened(base);
         if self.queue.bytes > 0 {
             self.s.select(base, None, Some(true));
         }
@@ -1395,7 +1395,7 @@ impl Driver for Tcp {
             return;
         }
         self.s.sent.add(n);
-        self.parts_first = !self.is_behind();
+        self.parts_first = !self.has_output_before();
         if self.shutdown_later.is_some() {
             self.connection_lost(base, libc::EPIPE);
         }
@@ -1403,11 +1403,11 @@ impl Driver for Tcp {
     fn output_part(&mut self, base: &mut Base, data: &mut Gather, last: bool) {
         if !self.s.is_connected() {
             let reason = self.why_unconnected();
-            self.sender = self.not_busy_any_more(base);
+            self.sender = self.clear_busy_after_failure(base);
             self.answer(base, Err(reason));
             return;
         }
-        let behind = self.is_behind();
+        let behind = self.has_output_before();
         if let Err(e) = self.push_or_keep(base, data) {
             self.send_failed(base, e);
             return;
@@ -1526,7 +1526,7 @@ impl Driver for Tcp {
         // Bytes that are never going to be sent would keep the port forever.
         let stuck = !self.s.is_connected() || !self.s.writes() && !base.has_more();
         if stuck || self.o.linger_zero || self.sending_file.is_some() {
-            self.sender = self.not_busy_any_more(base);
+            self.sender = self.clear_busy_after_failure(base);
             self.answer(base, Err(closed()));
             self.clear_output(base);
         }

@@ -192,7 +192,7 @@ impl Udp {
                         .unwrap_or(from);
                     self.s.received.add(n);
                     let ancillary = wanted.then_some(&control[..control_len]);
-                    self.hand_over(base, n, &from, ancillary);
+                    self.deliver_datagram(base, n, &from, ancillary);
                     if self.s.active == active::PASSIVE {
                         self.s.select(base, Some(false), None);
                         return;
@@ -219,7 +219,7 @@ impl Udp {
         }
     }
     /// Sends the datagram of `n` bytes to its recipient.
-    fn hand_over(&mut self, base: &mut Base, n: usize, from: &Addr, control: Option<&[u8]>) {
+    fn deliver_datagram(&mut self, base: &mut Base, n: usize, from: &Addr, control: Option<&[u8]>) {
         let id = base.id;
         if self.s.active == active::PASSIVE {
             let Some(op) = self.take_op(base) else { return };

@@ -60,15 +60,16 @@ pub(crate) fn open_2(cx: &mut Cx, [fd, opts]: [Term; 2]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let own = |option| sys::get_int(given, libc::SOL_SOCKET, option).ok();
-    let told = |key: Term, code: fn(Term) -> Option<i32>| map::get(opts, key).and_then(code);
-    let Some(domain) = own(libc::SO_DOMAIN).or_else(|| told(domain_atom(), domain_code)) else {
+    let given_value = |key: Term, code: fn(Term) -> Option<i32>| map::get(opts, key).and_then(code);
+    let Some(domain) = own(libc::SO_DOMAIN).or_else(|| given_value(domain_atom(), domain_code))
+    else {
         return Ok(invalid(cx, domain_atom()));
     };
-    let Some(kind) = own(libc::SO_TYPE).or_else(|| told(am::TYPE, type_code)) else {
+    let Some(kind) = own(libc::SO_TYPE).or_else(|| given_value(am::TYPE, type_code)) else {
         return Ok(invalid(cx, am::TYPE));
     };
     let protocol = own(libc::SO_PROTOCOL)
-        .or_else(|| told(protocol(), int))
+        .or_else(|| given_value(protocol(), int))
         .unwrap_or(0);
     let dup = bool_of(opts, dup_atom(), true);
     let fd = if dup {
