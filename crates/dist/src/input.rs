@@ -744,12 +744,8 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
             link_exit(from, to, None, reason_of(n, id, Some(reason), payload)?)
         }
         (op::EXIT_TT, &[from, to, token, reason]) if is_of(from, n) && to.is_local_pid() => {
-            link_exit(
-                from,
-                to,
-                Some(token),
-                reason_of(n, id, Some(reason), payload)?,
-            )
+            let reason = reason_of(n, id, Some(reason), payload)?;
+            link_exit(from, to, Some(token), reason)
         }
         (op::PAYLOAD_EXIT, &[from, to]) if is_of(from, n) && to.is_local_pid() => {
             link_exit(from, to, None, reason_of(n, id, None, payload)?)
@@ -760,12 +756,10 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
         (op::EXIT2, &[from, to, reason]) if is_of(from, n) => {
             exit(from, to, None, reason_of(n, id, Some(reason), payload)?)
         }
-        (op::EXIT2_TT, &[from, to, token, reason]) if is_of(from, n) => exit(
-            from,
-            to,
-            Some(token),
-            reason_of(n, id, Some(reason), payload)?,
-        ),
+        (op::EXIT2_TT, &[from, to, token, reason]) if is_of(from, n) => {
+            let reason = reason_of(n, id, Some(reason), payload)?;
+            exit(from, to, Some(token), reason)
+        }
         (op::PAYLOAD_EXIT2, &[from, to]) if is_of(from, n) => {
             exit(from, to, None, reason_of(n, id, None, payload)?)
         }
@@ -774,13 +768,7 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
         }
         (op::GROUP_LEADER, &[leader, of]) if leader.is_pid() && of.is_pid() => {
             if of.is_local_pid() {
-                let leader = OwnedTerm::copy_of(leader);
-                let task = move |cx: Option<&mut Cx>| {
-                    if let Some(cx) = cx {
-                        process::set_group_leader(cx.process(), leader.term());
-                    }
-                };
-                send::run_in(of, Box::new(task));
+                group_leader(leader, of);
             }
             Ok(())
         }
@@ -803,34 +791,54 @@ fn act(n: &Arc<Node>, id: u32, control: Term, payload: Payload<'_>) -> Result<()
             spawn_reply(n, id, [r, to, told, result], Some(token))
         }
         (op::ALTACT_SIG_SEND, &[how, from, to, ref token @ ..]) if from.is_pid() => {
-            let how = to_number(how).filter(|h| h & !altact::ALL == 0);
-            let how = how.ok_or(Bad::Message)?;
-            let token = match (how & altact::TOKEN != 0, token) {
-                (true, &[token]) => Some(token),
-                (false, &[]) => None,
-                _ => return Err(Bad::Message),
-            };
-            let urgent = how & altact::PRIORITY != 0;
-            match how & (altact::ALIAS | altact::NAME | altact::EXIT) {
-                0 => message_to(n, id, to, token, payload),
-                altact::NAME if to.is_atom() => message_to_name(n, id, to, token, payload),
-                altact::ALIAS if is_ref(to) => message_to_alias(n, id, to, token, payload, urgent),
-                altact::EXIT if is_of(from, n) => {
-                    exit(from, to, token, reason_of(n, id, None, payload)?)
-                }
-                EXIT_BY_ALIAS if is_of(from, n) && is_ref(to) => {
-                    let reason = reason_of(n, id, None, payload)?;
-                    exit_by_alias(from, to, reason, urgent);
-                    Ok(())
-                }
-                _ => Err(Bad::Message),
-            }
+            altact_signal(n, id, [how, from, to], token, payload)
         }
         _ => Err(Bad::Message),
     }
 }
 
 const EXIT_BY_ALIAS: u64 = altact::EXIT | altact::ALIAS;
+
+/// Handles an [`op::ALTACT_SIG_SEND`], with `token` holding what follows the receiver.
+fn altact_signal(
+    n: &Arc<Node>,
+    id: u32,
+    [how, from, to]: [Term; 3],
+    token: &[Term],
+    payload: Payload<'_>,
+) -> Result<(), Bad> {
+    let how = to_number(how).filter(|h| h & !altact::ALL == 0);
+    let how = how.ok_or(Bad::Message)?;
+    let token = match (how & altact::TOKEN != 0, token) {
+        (true, &[token]) => Some(token),
+        (false, &[]) => None,
+        _ => return Err(Bad::Message),
+    };
+    let urgent = how & altact::PRIORITY != 0;
+    match how & (altact::ALIAS | altact::NAME | altact::EXIT) {
+        0 => message_to(n, id, to, token, payload),
+        altact::NAME if to.is_atom() => message_to_name(n, id, to, token, payload),
+        altact::ALIAS if is_ref(to) => message_to_alias(n, id, to, token, payload, urgent),
+        altact::EXIT if is_of(from, n) => exit(from, to, token, reason_of(n, id, None, payload)?),
+        EXIT_BY_ALIAS if is_of(from, n) && is_ref(to) => {
+            let reason = reason_of(n, id, None, payload)?;
+            exit_by_alias(from, to, reason, urgent);
+            Ok(())
+        }
+        _ => Err(Bad::Message),
+    }
+}
+
+/// Sets the group leader of a process of this node.
+fn group_leader(leader: Term, of: Term) {
+    let leader = OwnedTerm::copy_of(leader);
+    let task = move |cx: Option<&mut Cx>| {
+        if let Some(cx) = cx {
+            process::set_group_leader(cx.process(), leader.term());
+        }
+    };
+    send::run_in(of, Box::new(task));
+}
 
 /// Sends an exit signal to the process that made an alias.
 fn exit_by_alias(from: Term, alias: Term, reason: Reason, urgent: bool) {
@@ -1265,72 +1273,29 @@ fn spawn_request(
             return Ok(());
         }
     };
-    let (leader, reference) = (OwnedTerm::copy_of(leader), OwnedTerm::copy_of(r));
     let arity = arity
         .as_small()
         .and_then(|n| u8::try_from(n).ok())
         .map(u32::from);
     let (link, watch) = (wanted.link, wanted.monitor);
-    let tied = (!link && !watch) || n.tie(id, pid);
-    let node = n.clone();
+    let spawned = Spawned {
+        node: n.clone(),
+        connection: id,
+        pid,
+        by,
+        reference: OwnedTerm::copy_of(r),
+        key,
+        leader: OwnedTerm::copy_of(leader),
+        initial_call: arity.map(|n| (m, f, n)),
+        link,
+        watch,
+        tied: (!link && !watch) || n.tie(id, pid),
+        token: token.zip(request),
+    };
     // The process waits for its arguments, so all this happens before its code runs.
-    let task = move |cx: Option<&mut Cx>| {
-        let told = Term::small(if link { LINKED } else { 0 } | if watch { MONITORED } else { 0 });
-        let from = by.owned();
-        let Some(cx) = cx else {
-            // The process was ended before it began. The requesting process still waits for a
-            // reply.
-            answer(
-                &node,
-                id,
-                [reference.term(), from.term(), told, pid],
-                None,
-                pid,
-            );
-            if tied && link {
-                signals::send_link_exit(id, pid, &by, am::NOPROC);
-            }
-            if tied && watch {
-                let r = key.owned();
-                signals::send_down(id, pid, from.term(), r.term(), am::NOPROC, pid);
-            }
-            return node.untie(id, pid);
-        };
-        if tied && (link || watch) {
-            signals::was_tied(cx, &node, id);
-        }
-        let p = cx.process();
-        process::set_group_leader(p, leader.term());
-        if let Some(n) = arity {
-            p.initial_call = exports::export(m, f, n);
-        }
-        if tied && (link || watch) {
-            let ties = p.ext_mut().remote.get_or_insert_default();
-            if link {
-                let l = Link {
-                    unlinking: 0,
-                    connection: id,
-                    urgent: false,
-                };
-                ties.links.insert(by.clone(), l);
-            }
-            if watch {
-                let w = Watcher {
-                    by,
-                    name: NIL,
-                    connection: id,
-                };
-                ties.watchers.insert(key, w);
-            }
-        }
-        let reply = token.zip(request).map(|(t, q)| {
-            token::spawned_far(cx.process(), t, q.term(), reference.term(), from.term())
-        });
-        let told = [reference.term(), from.term(), told, pid];
-        answer(&node, id, told, reply.as_ref(), pid);
-        if link && !tied {
-            handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
-        }
+    let task = move |cx: Option<&mut Cx>| match cx {
+        Some(cx) => spawned.begin(cx),
+        None => spawned.gone(),
     };
     send::run_in(pid, Box::new(task));
     // SAFETY: fresh signals.
@@ -1342,6 +1307,104 @@ fn spawn_request(
         }
     }
     Ok(())
+}
+
+/// A process that was made for another node and has not run yet.
+struct Spawned {
+    node: Arc<Node>,
+    connection: u32,
+    pid: Term,
+    /// The process that requested it.
+    by: RemotePid,
+    /// The reference of the request, which a monitor uses too.
+    reference: OwnedTerm,
+    key: RemoteRef,
+    leader: OwnedTerm,
+    initial_call: Option<(Term, Term, u32)>,
+    link: bool,
+    watch: bool,
+    /// Whether the process is in the set of ties of the connection, or does not need to be.
+    tied: bool,
+    /// The token of the request, and the request itself as a traced message.
+    token: Option<(Token, OwnedTerm)>,
+}
+
+impl Spawned {
+    /// The flags of the reply.
+    fn flags(&self) -> Term {
+        let link = if self.link { LINKED } else { 0 };
+        let watch = if self.watch { MONITORED } else { 0 };
+        Term::small(link | watch)
+    }
+
+    /// Sends the reply, with a token if there is one.
+    fn reply(&self, token: Option<&Token>) {
+        let from = self.by.owned();
+        let args = [self.reference.term(), from.term(), self.flags(), self.pid];
+        answer(&self.node, self.connection, args, token, self.pid);
+    }
+
+    /// Handles that the process was ended before it began. The requesting process still waits for a
+    /// reply.
+    fn gone(self) {
+        let (id, pid) = (self.connection, self.pid);
+        self.reply(None);
+        if self.tied && self.link {
+            signals::send_link_exit(id, pid, &self.by, am::NOPROC);
+        }
+        if self.tied && self.watch {
+            let (from, r) = (self.by.owned(), self.key.owned());
+            signals::send_down(id, pid, from.term(), r.term(), am::NOPROC, pid);
+        }
+        self.node.untie(id, pid);
+    }
+
+    /// Enters the link and the monitor in the process, and replies.
+    fn begin(mut self, cx: &mut Cx) {
+        let id = self.connection;
+        let has_tie = self.tied && (self.link || self.watch);
+        if has_tie {
+            signals::was_tied(cx, &self.node, id);
+        }
+        let p = cx.process();
+        process::set_group_leader(p, self.leader.term());
+        if let Some((m, f, n)) = self.initial_call {
+            p.initial_call = exports::export(m, f, n);
+        }
+        if has_tie {
+            let ties = p.ext_mut().remote.get_or_insert_default();
+            if self.link {
+                let l = Link {
+                    unlinking: 0,
+                    connection: id,
+                    urgent: false,
+                };
+                ties.links.insert(self.by.clone(), l);
+            }
+            if self.watch {
+                let w = Watcher {
+                    by: self.by.clone(),
+                    name: NIL,
+                    connection: id,
+                };
+                ties.watchers.insert(self.key.clone(), w);
+            }
+        }
+        let from = self.by.owned();
+        let token = self.token.take().map(|(t, q)| {
+            token::spawned_far(
+                cx.process(),
+                t,
+                q.term(),
+                self.reference.term(),
+                from.term(),
+            )
+        });
+        self.reply(token.as_ref());
+        if self.link && !self.tied {
+            handle::remote_link_broke(cx, from.term(), am::NOCONNECTION, None, false);
+        }
+    }
 }
 
 /// Sends the reply to a spawn request, with a token if the request came with one.

@@ -41,6 +41,22 @@ pub struct Runner {
     stack: Vec<Term>,
 }
 
+/// The value of an operation that fails in a body. In a guard, a failure is no match.
+const FAILED: Term = am::EXIT_UC;
+
+/// The whole subject; a copy of an object if `copy`.
+#[inline]
+fn whole(cx: &mut Cx, s: Subject, copy: bool) -> Term {
+    match s {
+        Subject::Object(o) if copy => {
+            accounts::copied(cx, Account::TableOut, o.copied_words(), NIL);
+            o.copy_to(cx)
+        }
+        Subject::Object(o) => o.tuple(),
+        Subject::Local(t) | Subject::Call(_, t) => t,
+    }
+}
+
 /// A clause gave no result.
 struct NoMatch;
 
@@ -201,8 +217,6 @@ impl Runner {
         copy: bool,
         host: &mut dyn Host,
     ) -> Result<Term, NoMatch> {
-        // In a guard, a failure is no match; in a body it yields this.
-        let failed = am::EXIT_UC;
         let mut copied = 0u64;
         let mut result = am::TRUE;
         self.stack.clear();
@@ -225,22 +239,11 @@ impl Runner {
                     self.stack.push(t);
                 }
                 Op::Whole => {
-                    let t = match s {
-                        Subject::Object(o) if copy => {
-                            accounts::copied(cx, Account::TableOut, o.copied_words(), NIL);
-                            o.copy_to(cx)
-                        }
-                        Subject::Object(o) => o.tuple(),
-                        Subject::Local(t) | Subject::Call(_, t) => t,
-                    };
+                    let t = whole(cx, s, copy);
                     self.stack.push(t);
                 }
                 Op::Bindings => {
-                    let mut l = NIL;
-                    for v in (0..c.bound.len()).rev() {
-                        let t = self.var(cx, v, &mut copied, copy);
-                        l = cx.cons(t, l);
-                    }
+                    let l = self.bindings(cx, c.bound.len(), &mut copied, copy);
                     self.stack.push(l);
                 }
                 Op::Cons => {
@@ -267,28 +270,11 @@ impl Runner {
                     let at = self.stack.len() - n;
                     let r = f.call(cx, &self.stack[at..]);
                     self.stack.truncate(at);
-                    match r {
-                        Some(t) => self.stack.push(t),
-                        None if guard => return Err(NoMatch),
-                        None => self.stack.push(failed),
-                    }
+                    self.push(r, guard)?;
                 }
                 Op::And(n) | Op::Or(n) => {
-                    let and = matches!(op, Op::And(_));
-                    let at = self.stack.len() - n;
-                    let mut r = Some(and);
-                    for t in self.stack.drain(at..) {
-                        match t.as_bool() {
-                            Some(b) if b != and => r = r.map(|_| b),
-                            Some(_) => {}
-                            None => r = None,
-                        }
-                    }
-                    match r {
-                        Some(b) => self.stack.push(Term::bool(b)),
-                        None if guard => return Err(NoMatch),
-                        None => self.stack.push(failed),
-                    }
+                    let r = self.and_or(n, matches!(op, Op::And(_)));
+                    self.push(r, guard)?;
                 }
                 Op::AndAlso(to) | Op::OrElse(to) => {
                     let end = matches!(op, Op::OrElse(_));
@@ -300,7 +286,7 @@ impl Runner {
                         None if guard => return Err(NoMatch),
                         None => {
                             self.stack.pop();
-                            self.stack.push(failed);
+                            self.stack.push(FAILED);
                             pc = to;
                         }
                     }
@@ -311,19 +297,15 @@ impl Runner {
                 }
                 Op::Action(a, n) => {
                     let at = self.stack.len() - n;
-                    let t = match a {
+                    let r = match a {
                         Action::Message => {
                             result = self.stack[at];
-                            am::TRUE
+                            Some(am::TRUE)
                         }
-                        _ => match host.action(cx, a, &self.stack[at..]) {
-                            Some(t) => t,
-                            None if guard => return Err(NoMatch),
-                            None => failed,
-                        },
+                        _ => host.action(cx, a, &self.stack[at..]),
                     };
                     self.stack.truncate(at);
-                    self.stack.push(t);
+                    self.push(r, guard)?;
                 }
                 Op::Check => {
                     if self.pop() != am::TRUE {
@@ -337,6 +319,42 @@ impl Runner {
             }
         }
         Ok(result)
+    }
+
+    /// Pushes the result of an operation, or handles its failure.
+    #[inline]
+    fn push(&mut self, r: Option<Term>, guard: bool) -> Result<(), NoMatch> {
+        match r {
+            Some(t) => self.stack.push(t),
+            None if guard => return Err(NoMatch),
+            None => self.stack.push(FAILED),
+        }
+        Ok(())
+    }
+
+    /// Takes `n` operands off the stack. Returns their conjunction or disjunction, `None` if one is
+    /// no boolean.
+    fn and_or(&mut self, n: usize, and: bool) -> Option<Term> {
+        let at = self.stack.len() - n;
+        let mut r = Some(and);
+        for t in self.stack.drain(at..) {
+            match t.as_bool() {
+                Some(b) if b != and => r = r.map(|_| b),
+                Some(_) => {}
+                None => r = None,
+            }
+        }
+        r.map(Term::bool)
+    }
+
+    /// The values of the first `n` variables as a list.
+    fn bindings(&mut self, cx: &mut Cx, n: usize, copied: &mut u64, copy: bool) -> Term {
+        let mut l = NIL;
+        for v in (0..n).rev() {
+            let t = self.var(cx, v, copied, copy);
+            l = cx.cons(t, l);
+        }
+        l
     }
 
     #[inline(always)]

@@ -24,7 +24,7 @@ use crate::matchspec::{
 use crate::native_state;
 use crate::object::{Object, Owned};
 use crate::signal::token;
-use crate::tree::{Key, Span};
+use crate::tree::{Key, Span, TreeTable};
 use crate::{Gone, Kind, Store, Table, Want, table};
 use crate::{bifs, code, lazy_atoms};
 use purlin_term::copy::copy_whole;
@@ -325,23 +325,16 @@ impl<'a> Walk<'a> {
                     None => Ended::Done,
                 })
             }
-            (Store::Tree(_), Some(keys)) if !self.writes() => {
-                let Store::Tree(s) = &t.store else {
-                    return Err(Fail::Badarg);
-                };
-                keys.iter()
-                    .try_for_each(|&k| {
-                        s.with_key(k, |o| {
-                            if let Some(o) = o {
-                                b.object(o);
-                            }
-                        })
-                    })
-                    .map(|()| Ended::Done)
-            }
             (Store::Tree(s), Some(keys)) => keys
                 .iter()
                 .try_for_each(|&k| {
+                    if !self.writes() {
+                        return s.with_key(k, |o| {
+                            if let Some(o) = o {
+                                b.object(o);
+                            }
+                        });
+                    }
                     // One key is the span between its prefixes.
                     let span = Span {
                         low: Some(Key::Before(k)),
@@ -351,59 +344,67 @@ impl<'a> Walk<'a> {
                     s.scan_mut(span, &mut b, &mut |_| ()).map(|_| ())
                 })
                 .map(|()| Ended::Done),
-            (Store::Tree(s), None) => {
-                let mut span = Span {
-                    low: None,
-                    high: None,
-                    downwards: self.downwards,
-                };
-                let end = Some(self.end).filter(|e| !e.is_nil());
-                let soft = end.is_some_and(|e| Shape::of(e).maps);
-                if let Keys::Span(least, most) = *keys {
-                    span.low = Some(Key::Before(least));
-                    span.high = Some(Key::After(most));
-                } else if let Some(end) = end.filter(|_| !soft) {
-                    match self.downwards {
-                        true => span.low = Some(Key::Before(end)),
-                        false => span.high = Some(Key::After(end)),
-                    }
-                }
-                if let Some(Place::Key(k)) = from {
-                    if self.downwards {
-                        span.high = Some(Key::Exact(k));
-                    } else {
-                        span.low = Some(Key::Exact(k));
-                    }
-                }
-                let keypos = t.options.keypos;
-                let mut last: Option<OwnedTerm> = None;
-                let mut stopped = |o: &Object| {
-                    last = Some(OwnedTerm::copy_of(o.element(keypos)));
-                };
-                let r = if self.writes() {
-                    s.scan_mut(span, &mut b, &mut stopped)
-                } else {
-                    s.scan(span, &mut b, &mut stopped)
-                };
-                let beyond = if self.downwards {
-                    Ordering::Greater
-                } else {
-                    Ordering::Less
-                };
-                // Walks with enough results check when they go on.
-                let full = b.chunk > 0 && b.got >= b.chunk;
-                let last = last.filter(|k| {
-                    !soft || full || end.is_none_or(|e| cmp_prefix(e, k.term()) != beyond)
-                });
-                r.map(|_| match last {
-                    Some(k) => Ended::At(Place::Key(copy_whole(k.term(), b.cx))),
-                    None => Ended::Done,
-                })
-            }
+            (Store::Tree(s), None) => self.batch_in_order(s, &mut b, from, keys),
         };
         (self.list, self.got) = (b.list, b.got);
         b.cx.bump(BATCH - b.left);
         Ok(there!(cx, r))
+    }
+
+    /// Sees one batch of an ordered table from `from` on, in order.
+    fn batch_in_order(
+        &self,
+        s: &TreeTable,
+        b: &mut Batch,
+        from: Option<Place>,
+        keys: &Keys,
+    ) -> Result<Ended, Gone> {
+        let mut span = Span {
+            low: None,
+            high: None,
+            downwards: self.downwards,
+        };
+        let end = Some(self.end).filter(|e| !e.is_nil());
+        let soft = end.is_some_and(|e| Shape::of(e).maps);
+        if let Keys::Span(least, most) = *keys {
+            span.low = Some(Key::Before(least));
+            span.high = Some(Key::After(most));
+        } else if let Some(end) = end.filter(|_| !soft) {
+            match self.downwards {
+                true => span.low = Some(Key::Before(end)),
+                false => span.high = Some(Key::After(end)),
+            }
+        }
+        if let Some(Place::Key(k)) = from {
+            if self.downwards {
+                span.high = Some(Key::Exact(k));
+            } else {
+                span.low = Some(Key::Exact(k));
+            }
+        }
+        let keypos = self.table.options.keypos;
+        let mut last: Option<OwnedTerm> = None;
+        let mut stopped = |o: &Object| {
+            last = Some(OwnedTerm::copy_of(o.element(keypos)));
+        };
+        let r = if self.writes() {
+            s.scan_mut(span, b, &mut stopped)
+        } else {
+            s.scan(span, b, &mut stopped)
+        };
+        let beyond = if self.downwards {
+            Ordering::Greater
+        } else {
+            Ordering::Less
+        };
+        // Walks with enough results check when they go on.
+        let full = b.chunk > 0 && b.got >= b.chunk;
+        let last =
+            last.filter(|k| !soft || full || end.is_none_or(|e| cmp_prefix(e, k.term()) != beyond));
+        r.map(|_| match last {
+            Some(k) => Ended::At(Place::Key(copy_whole(k.term(), b.cx))),
+            None => Ended::Done,
+        })
     }
 
     /// Ends the walk's own fixation.

@@ -33,20 +33,7 @@ pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -
         req::GETSTAT => statistics(s, data, queued),
         req::SUBSCRIBE => subscribe(s, base, data, queued),
         req::GETSTATUS => Ok(s.state.to_be_bytes().to_vec()),
-        req::GETTYPE => {
-            let domain = match s.domain {
-                libc::AF_INET => addr::family::INET,
-                libc::AF_INET6 => addr::family::INET6,
-                libc::AF_UNIX => addr::family::LOCAL,
-                _ => return Err(EINVAL),
-            };
-            let kind = match s.kind {
-                libc::SOCK_STREAM => 1u32,
-                libc::SOCK_DGRAM => 2,
-                _ => return Err(EINVAL),
-            };
-            Ok([(domain as u32).to_be_bytes(), kind.to_be_bytes()].concat())
-        }
+        req::GETTYPE => socket_type(s),
         req::GETFD if !s.is_open() => Err(EINVAL),
         req::GETFD => Ok(s.fd()?.to_be_bytes().to_vec()),
         req::GETHOSTNAME if !data.is_empty() => Err(EINVAL),
@@ -91,23 +78,7 @@ pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -
             };
             Ok(a?.inet_code().unwrap_or_default())
         }
-        req::BIND => {
-            if data.len() < 2 {
-                return Err(EINVAL);
-            }
-            if s.state != state::OPEN {
-                return Err(BAD_PORT);
-            }
-            let a = Addr::parse(s.domain, &mut args.0)?;
-            let fd = s.fd()?;
-            sys::bind(fd, &a)?;
-            let port = match a.port() {
-                Some(0) => sys::sock_name(fd).ok().and_then(|a| a.port()).unwrap_or(0),
-                Some(p) => p,
-                None => 0,
-            };
-            Ok(port.to_be_bytes().to_vec())
-        }
+        req::BIND => bind(s, data),
         req::IGNOREFD => {
             if !s.is_connected() {
                 return Err(libc::ENOTCONN.into());
@@ -142,6 +113,41 @@ pub fn control(s: &mut Sock, base: &Base, op: u32, data: &[u8], queued: usize) -
         req::IFSET => interfaces::set(s.fd()?, args),
         _ => Err(BAD_PORT),
     }
+}
+
+/// The codes of the socket's domain and type.
+fn socket_type(s: &Sock) -> Answer {
+    let domain = match s.domain {
+        libc::AF_INET => addr::family::INET,
+        libc::AF_INET6 => addr::family::INET6,
+        libc::AF_UNIX => addr::family::LOCAL,
+        _ => return Err(EINVAL),
+    };
+    let kind = match s.kind {
+        libc::SOCK_STREAM => 1u32,
+        libc::SOCK_DGRAM => 2,
+        _ => return Err(EINVAL),
+    };
+    Ok([(domain as u32).to_be_bytes(), kind.to_be_bytes()].concat())
+}
+
+/// Binds the socket, and returns its port.
+fn bind(s: &Sock, data: &[u8]) -> Answer {
+    if data.len() < 2 {
+        return Err(EINVAL);
+    }
+    if s.state != state::OPEN {
+        return Err(BAD_PORT);
+    }
+    let a = Addr::parse(s.domain, &mut &data[..])?;
+    let fd = s.fd()?;
+    sys::bind(fd, &a)?;
+    let port = match a.port() {
+        Some(0) => sys::sock_name(fd).ok().and_then(|a| a.port()).unwrap_or(0),
+        Some(p) => p,
+        None => 0,
+    };
+    Ok(port.to_be_bytes().to_vec())
 }
 
 fn set_fake(domain: i32, data: &[u8]) -> Result<Option<Addr>, super::Error> {

@@ -206,13 +206,10 @@ pub fn fill_in(s: &[u8], parameters: [i64; 9]) -> Vec<u8> {
                 at += 2;
             }
             b'{' => {
-                let mut n = 0i64;
-                while let Some(d) = s.get(at).filter(|d| d.is_ascii_digit()) {
-                    n = n.wrapping_mul(10).wrapping_add(i64::from(d - b'0'));
-                    at += 1;
-                }
-                at += 1;
-                stack.push(n);
+                let digits = s[at..].iter().take_while(|d| d.is_ascii_digit());
+                let add = |n: i64, d: &u8| n.wrapping_mul(10).wrapping_add(i64::from(d - b'0'));
+                at += digits.clone().count() + 1;
+                stack.push(digits.fold(0, add));
             }
             // The length of a string: no parameter is a string.
             b'l' => {
@@ -230,21 +227,7 @@ pub fn fill_in(s: &[u8], parameters: [i64; 9]) -> Vec<u8> {
             b'+' | b'-' | b'*' | b'/' | b'm' | b'&' | b'|' | b'^' | b'=' | b'<' | b'>' | b'A'
             | b'O' => {
                 let (y, x) = (pop(), pop());
-                stack.push(match c {
-                    b'+' => x.wrapping_add(y),
-                    b'-' => x.wrapping_sub(y),
-                    b'*' => x.wrapping_mul(y),
-                    b'/' => x.checked_div(y).unwrap_or(0),
-                    b'm' => x.checked_rem(y).unwrap_or(0),
-                    b'&' => x & y,
-                    b'|' => x | y,
-                    b'^' => x ^ y,
-                    b'=' => i64::from(x == y),
-                    b'<' => i64::from(x < y),
-                    b'>' => i64::from(x > y),
-                    b'A' => i64::from(x != 0 && y != 0),
-                    _ => i64::from(x != 0 || y != 0),
-                });
+                stack.push(binary(c, x, y));
             }
             b'?' | b';' => {}
             b't' => {
@@ -269,6 +252,25 @@ pub fn fill_in(s: &[u8], parameters: [i64; 9]) -> Vec<u8> {
         }
     }
     out
+}
+
+/// The value of a binary operation.
+fn binary(op: u8, x: i64, y: i64) -> i64 {
+    match op {
+        b'+' => x.wrapping_add(y),
+        b'-' => x.wrapping_sub(y),
+        b'*' => x.wrapping_mul(y),
+        b'/' => x.checked_div(y).unwrap_or(0),
+        b'm' => x.checked_rem(y).unwrap_or(0),
+        b'&' => x & y,
+        b'|' => x | y,
+        b'^' => x ^ y,
+        b'=' => i64::from(x == y),
+        b'<' => i64::from(x < y),
+        b'>' => i64::from(x > y),
+        b'A' => i64::from(x != 0 && y != 0),
+        _ => i64::from(x != 0 || y != 0),
+    }
 }
 
 /// The end of a skipped branch: behind its `%;`, or its `%e` if `stop_at_else`.
