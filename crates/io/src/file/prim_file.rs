@@ -1116,8 +1116,8 @@ fn whole(cx: &mut Cx, r: Result<Filling, i32>) -> BifResult {
     or_error(cx, r)
 }
 
-/// The result for a path that a scheduler can give itself: for embedded files by `embedded`, else by
-/// `known`. A dirty thread does everything else.
+/// The result for a path that a scheduler can give itself: for embedded files by `embedded`, else
+/// by `known`. A dirty thread does everything else.
 pub(super) fn name_here<T>(
     path: Term,
     embedded: impl FnOnce(&[u8]) -> Option<Result<T, i32>>,

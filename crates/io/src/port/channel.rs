@@ -27,8 +27,8 @@ pub trait Channel: Send + Sync {
     /// Takes a complete packet. Returns false if it is invalid; the port is killed then.
     fn input(&self, packet: &[u8]) -> bool;
     /// Offers the first bytes of a packet of which `left` bytes are missing. Returns true if the
-    /// connection has a buffer for the whole packet and has taken these bytes. [`Channel::read_more`]
-    /// then reads the others.
+    /// connection has a buffer for the whole packet and has taken these bytes. Then
+    /// [`Channel::read_more`] reads the others.
     fn begin_packet(&self, _packet: &[u8], _left: usize) -> bool {
         false
     }
