@@ -1,6 +1,6 @@
 //! Child processes: starts programs and learns of their end.
 
-use super::descriptor::check;
+use super::descriptor::{check, lift};
 use super::door;
 use purlin_kernel::os::tape::{self, Asked, Verb};
 use std::ffi::{CStr, CString, OsStr};
@@ -96,7 +96,8 @@ fn spawn_it(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
     // A program that is embedded in this executable starts from memory.
     let memory = match crate::embedded::find(c.program.to_bytes()) {
         Some(Ok(crate::embedded::Found::File(f))) => {
-            Some(crate::embedded::descriptor(f).map_err(io::Error::from_raw_os_error)?)
+            let fd = crate::embedded::descriptor(f).map_err(io::Error::from_raw_os_error)?;
+            Some((lift(fd)?, f.bytes.starts_with(b"#!")))
         }
         Some(Ok(crate::embedded::Found::Folder)) => {
             return Err(io::Error::from_raw_os_error(libc::EACCES));
@@ -105,7 +106,9 @@ fn spawn_it(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
         None => None,
     };
     let program = match &memory {
-        Some(fd) => CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default(),
+        Some((fd, _)) => {
+            CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default()
+        }
         None => c.program.clone(),
     };
     // SAFETY: both objects are initialised before use and destroyed after. All strings end with a
@@ -122,6 +125,15 @@ fn spawn_it(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
                 &mut actions.0,
                 from,
                 to,
+            ))?;
+        }
+        // The interpreter of a script opens the script by that path. Duplicating a descriptor to
+        // itself keeps it open in the child.
+        if let Some((fd, true)) = &memory {
+            ok(libc::posix_spawn_file_actions_adddup2(
+                &mut actions.0,
+                fd.as_raw_fd(),
+                fd.as_raw_fd(),
             ))?;
         }
         if let Some(d) = &c.dir {
