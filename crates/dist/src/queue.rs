@@ -29,6 +29,8 @@ pub struct Output {
     queue: VecDeque<Frame>,
     /// Messages being sent in fragments. Those of several senders take turns.
     fragments: VecDeque<Fragments>,
+    /// The senders of these.
+    fragmented: HashSet<u64, Hashing>,
     /// Whether the next packet is a whole frame. Fragments take turns with the queue.
     whole_next: bool,
     /// Bytes of everything, and those that are in memory for nothing else.
@@ -190,7 +192,7 @@ impl Output {
         // Frames of a sender wait for the end of its long message.
         let free = self.queue.front().is_some_and(|f| {
             self.fragments.is_empty()
-                || (f.sender != 0 && self.fragments.iter().all(|g| g.sender != f.sender))
+                || (f.sender != 0 && !self.fragmented.contains(&f.sender))
         });
         if free && (self.whole_next || self.fragments.is_empty()) {
             self.whole_next = false;
@@ -205,6 +207,7 @@ impl Output {
         match g.is_empty() {
             true => {
                 self.own.give_back(g.own);
+                self.fragmented.remove(&g.sender);
                 self.long_message_gone(g.sender);
             }
             false => self.fragments.push_back(g),
@@ -223,7 +226,10 @@ impl Output {
                     self.own.give_back(rest.own);
                     self.long_message_gone(sender);
                 }
-                false => self.fragments.push_back(rest),
+                false => {
+                    self.fragmented.insert(sender);
+                    self.fragments.push_back(rest);
+                }
             }
             return p;
         }
