@@ -754,6 +754,38 @@ pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: &[u8]) -> Resu
     })
 }
 
+/// Sets an option of the kernel without changing others. Setting one may reset priority and type of
+/// service, which are restored. If `must`, a failure to restore them is an error.
+pub(crate) fn set_option_only(
+    fd: RawFd,
+    level: i32,
+    name: i32,
+    value: &[u8],
+    must: bool,
+) -> Result<(), i32> {
+    let priority = get_int(fd, libc::SOL_SOCKET, libc::SO_PRIORITY);
+    let tos = get_int(fd, libc::IPPROTO_IP, libc::IP_TOS);
+    set_option(fd, level, name, value)?;
+    if name == libc::SO_PRIORITY {
+        return Ok(());
+    }
+    let restore = |level, name, value: Result<i32, i32>| match value {
+        Ok(v) => set_option(fd, level, name, &v.to_ne_bytes()),
+        Err(_) => Ok(()),
+    };
+    if name != libc::IP_TOS {
+        let r = restore(libc::IPPROTO_IP, libc::IP_TOS, tos);
+        if must {
+            r?;
+        }
+    }
+    match restore(libc::SOL_SOCKET, libc::SO_PRIORITY, priority) {
+        // Some priorities cannot be set even by a socket that has them.
+        Err(e) if must && e != libc::EPERM => Err(e),
+        _ => Ok(()),
+    }
+}
+
 /// Reads an option of the kernel into `to`. Returns its length in bytes.
 pub(crate) fn get_option(fd: RawFd, level: i32, name: i32, to: &mut [u8]) -> Result<usize, i32> {
     let (room, to) = (to.len(), to.as_mut_ptr());

@@ -152,31 +152,6 @@ fn kernel_int(s: &Sock, o: u8) -> Option<(i32, i32, bool)> {
     })
 }
 
-/// Sets a kernel option. Setting one may reset priority and type of service, which are restored.
-fn set_kernel(fd: i32, level: i32, name: i32, value: &[u8], must: bool) -> Result<(), i32> {
-    let priority = sys::get_int(fd, libc::SOL_SOCKET, libc::SO_PRIORITY);
-    let tos = sys::get_int(fd, libc::IPPROTO_IP, libc::IP_TOS);
-    sys::set_option(fd, level, name, value)?;
-    if name == libc::SO_PRIORITY {
-        return Ok(());
-    }
-    let restore = |level, name, value: Result<i32, i32>| match value {
-        Ok(v) => sys::set_option(fd, level, name, &v.to_ne_bytes()),
-        Err(_) => Ok(()),
-    };
-    if name != libc::IP_TOS {
-        let r = restore(libc::IPPROTO_IP, libc::IP_TOS, tos);
-        if must {
-            r?;
-        }
-    }
-    match restore(libc::SOL_SOCKET, libc::SO_PRIORITY, priority) {
-        // Some priorities cannot be set even by a socket that has them.
-        Err(e) if must && e != libc::EPERM => Err(e),
-        _ => Ok(()),
-    }
-}
-
 /// Sets options in order until one fails. `stream` holds the options of a stream.
 pub fn set(
     s: &mut Sock,
@@ -291,7 +266,7 @@ fn set_one(
             }
             let value = [v.to_ne_bytes(), time.to_ne_bytes()].concat();
             if let Ok(fd) = s.fd() {
-                let _ = set_kernel(fd, libc::SOL_SOCKET, libc::SO_LINGER, &value, false);
+                let _ = sys::set_option_only(fd, libc::SOL_SOCKET, libc::SO_LINGER, &value, false);
             }
         }
         opt::ADD_MEMBERSHIP | opt::DROP_MEMBERSHIP => {
@@ -302,7 +277,7 @@ fn set_one(
             let n = usize::try_from(args.i32()?).map_err(|_| EINVAL)?;
             let value = args.take(n)?;
             if let Ok(fd) = s.fd() {
-                let _ = set_kernel(fd, v, name, value, false);
+                let _ = sys::set_option_only(fd, v, name, value, false);
             }
         }
         opt::BIND_TO_DEVICE => {
@@ -313,7 +288,7 @@ fn set_one(
             }
             let mut room = [0; IFNAME_ROOM];
             room[..n].copy_from_slice(name);
-            set_kernel(
+            sys::set_option_only(
                 s.fd()?,
                 libc::SOL_SOCKET,
                 libc::SO_BINDTODEVICE,
@@ -385,7 +360,7 @@ fn set_int(s: &mut Sock, o: u8, v: i32) -> Result<(), Error> {
     let by_address = o == opt::MULTICAST_IF && s.domain == libc::AF_INET;
     let v = if by_address { v.to_be() } else { v };
     let r = match s.fd() {
-        Ok(fd) => set_kernel(fd, level, name, &v.to_ne_bytes(), must),
+        Ok(fd) => sys::set_option_only(fd, level, name, &v.to_ne_bytes(), must),
         Err(_) => Err(libc::EBADF),
     };
     let bit = match o {
@@ -421,7 +396,7 @@ fn membership(s: &Sock, add: bool, family: i32, args: &mut Args) -> Result<(), E
         } else {
             libc::IP_DROP_MEMBERSHIP
         };
-        let _ = set_kernel(fd, libc::IPPROTO_IP, name, &value, false);
+        let _ = sys::set_option_only(fd, libc::IPPROTO_IP, name, &value, false);
         return Ok(());
     }
     if family == super::addr::family::INET6 as i32 && s.domain == libc::AF_INET6 {
@@ -432,7 +407,7 @@ fn membership(s: &Sock, add: bool, family: i32, args: &mut Args) -> Result<(), E
         } else {
             libc::IPV6_DROP_MEMBERSHIP
         };
-        let _ = set_kernel(fd, libc::IPPROTO_IPV6, name, &value, false);
+        let _ = sys::set_option_only(fd, libc::IPPROTO_IPV6, name, &value, false);
         return Ok(());
     }
     Err(EINVAL)

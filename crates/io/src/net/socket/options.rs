@@ -333,29 +333,6 @@ mod own {
     pub(crate) const DOMAIN: i32 = 1999;
 }
 
-/// Sets an option without changing others. Setting an IPv4 option may reset the type of service or
-/// the priority, which are restored.
-fn set(fd: i32, level: i32, option: i32, value: &[u8]) -> Result<(), i32> {
-    let priority = sys::get_int(fd, libc::SOL_SOCKET, libc::SO_PRIORITY);
-    let tos = sys::get_int(fd, libc::IPPROTO_IP, libc::IP_TOS);
-    sys::set_option(fd, level, option, value)?;
-    if option == libc::SO_PRIORITY {
-        return Ok(());
-    }
-    if let Ok(t) = tos
-        && option != libc::IP_TOS
-    {
-        sys::set_option(fd, libc::IPPROTO_IP, libc::IP_TOS, &t.to_ne_bytes())?;
-    }
-    if let Ok(p) = priority {
-        match sys::set_option(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, &p.to_ne_bytes()) {
-            Err(e) if e != libc::EPERM => return Err(e),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 pub(crate) fn setopt_5(cx: &mut Cx, [me, level, option, value, native]: [Term; 5]) -> BifResult {
     let sock = sock(me)?;
     let native = int(native).ok_or(Fail::Badarg)? != 0;
@@ -399,7 +376,7 @@ pub(crate) fn setopt_5(cx: &mut Cx, [me, level, option, value, native]: [Term; 5
             },
         }
     };
-    let r = set(s.fd, l, opt, &bytes);
+    let r = sys::set_option_only(s.fd, l, opt, &bytes, true);
     done(cx, r)
 }
 
