@@ -3,6 +3,7 @@
 //! lock again if there is one. So no thread waits and no request is lost: either the requester gets
 //! the lock, or the holder still has it and sees the request afterwards.
 //!
+//! # Orderings
 //! Both fences order the request against the lock: the requester sets it before it tries the lock,
 //! and the holder checks after it has unlocked.
 
