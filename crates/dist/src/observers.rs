@@ -1,4 +1,5 @@
-//! The observers of nodes that come and go: `process_flag(monitor_nodes, _)`, beneath `net_kernel:monitor_nodes/1,2`.
+//! The observers of node changes: `process_flag(monitor_nodes, _)`, beneath
+//! `net_kernel:monitor_nodes/1,2`.
 
 use super::cx::{BifResult, Cx, Fail};
 use super::{lazy_atoms, signal};
@@ -25,16 +26,16 @@ const REASON: u32 = 8;
 const CONNECTION: u32 = 16;
 const LIST: u32 = 32;
 
-/// Who wants to be told, by pid's word and options.
+/// The observers, by pid's word and options.
 static OBSERVERS: Mutex<BTreeMap<(u64, u32), Observer>> = Mutex::new(BTreeMap::new());
 
 #[derive(Clone, Copy)]
 struct Observer {
     pid: Term,
     options: u32,
-    /// How many times it has asked.
+    /// How many times it has subscribed.
     times: i64,
-    /// A later one has a greater number.
+    /// Subscription number; later ones are greater.
     number: u64,
 }
 
@@ -52,18 +53,19 @@ fn set_marks(all: &BTreeMap<(u64, u32), Observer>) {
     MARKS.store(marks, Ordering::Release);
 }
 
-/// A node has come or gone.
+/// A node has come up or gone down.
 pub struct Event {
     pub up: bool,
     pub name: Term,
-    /// None of this node's own name.
+    /// None for this node's own name.
     pub connection: Option<u32>,
     pub visible: bool,
-    /// Why it has gone.
+    /// Why it went down.
     pub reason: Term,
 }
 
-/// `process_flag(monitor_nodes | {monitor_nodes, Options}, Bool)`: how many times it was on before.
+/// `process_flag(monitor_nodes | {monitor_nodes, Options}, Bool)`. Returns how many times it was on
+/// before.
 pub fn observe(cx: &mut Cx, flag: Term, value: Term) -> BifResult {
     let on = value.as_bool().ok_or(Fail::Badarg)?;
     let mut bits = 0;
@@ -112,7 +114,7 @@ fn option(key: Term, value: Term) -> Option<u32> {
     }
 }
 
-/// The observers: `{Pid, Options}` for each time that one asked, the last one first.
+/// The observers: `{Pid, Options}` once per subscription, the latest first.
 pub fn list(cx: &mut Cx) -> Term {
     let mut all: Vec<Observer> = OBSERVERS.lock().values().copied().collect();
     all.sort_unstable_by_key(|o| o.number);
@@ -139,7 +141,7 @@ pub fn list(cx: &mut Cx) -> Term {
     l
 }
 
-/// A process has ended.
+/// Removes the subscriptions of a process that has ended.
 pub fn owner_exit(pid: Term) {
     if MARKS.load(Ordering::Acquire) & mark(pid.raw()) != 0 {
         let mut all = OBSERVERS.lock();
@@ -152,7 +154,7 @@ pub fn owner_exit(pid: Term) {
     }
 }
 
-/// Tells all that want to know.
+/// Sends an event to its observers.
 pub fn tell(e: Event) {
     if MARKS.load(Ordering::Acquire) == 0 {
         return;
@@ -173,7 +175,7 @@ pub fn tell(e: Event) {
     }
 }
 
-/// `{nodeup | nodedown, Node}`, with what was asked for behind it, as a map or a list.
+/// Makes `{nodeup | nodedown, Node}`, with the requested information behind it as a map or a list.
 fn message(e: &Event, bits: u32, a: &mut dyn Alloc) -> Term {
     let what = if e.up { nodeup() } else { nodedown() };
     if bits == 0 {

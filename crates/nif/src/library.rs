@@ -454,7 +454,7 @@ exported! {
 /// All that opens libraries comes here: the emulator, and libraries that open others by `enif_dlopen` and `driver_dl_open`.
 pub(crate) fn dl_open(path: &[u8]) -> *mut std::ffi::c_void {
     let file = [path, b".so"].concat();
-    let own = match purlin_io::inside::system_path(&file) {
+    let own = match purlin_io::embedded::system_path(&file) {
         Some(Ok(own)) => Some(own),
         // Names end at a zero.
         _ => file

@@ -237,7 +237,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     (
         "io",
         &[
-            "inside",
+            "embedded",
             "os",
             "blocking",
             "iovec",

@@ -22,7 +22,7 @@ fn fatal(text: std::fmt::Arguments) -> ! {
 
 /// A file of the installation, which may lie in the executable.
 fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
-    match purlin_io::inside::read(path.as_os_str().as_bytes()) {
+    match purlin_io::embedded::read(path.as_os_str().as_bytes()) {
         Some(Ok(bytes)) => Ok(bytes.to_vec()),
         Some(Err(errno)) => Err(std::io::Error::from_raw_os_error(errno)),
         None => std::fs::read(path),

@@ -197,7 +197,7 @@ exported! {
             0 => am::NORMAL,
             e => posix::errno_atom(e),
         };
-        done(of_handle(h).map(|p| p.ask(move |b| b.end_told(why))))
+        done(of_handle(h).map(|p| p.ask(move |b| b.end_unlinked(why))))
     }
 
     fn driver_enq(h: Handle, p: *mut c_char, n: usize) -> c_int {

@@ -375,7 +375,7 @@ impl CPort {
             }
             s.timer = None;
             drop(s);
-            b.told_of_timeout();
+            b.trace_own_timeout();
             if let Some(f) = self.code.entry.timeout {
                 let id = b.id;
                 events::port_runs(id, "timeout", || {

@@ -1235,7 +1235,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         suspend::suspend(c.process(), me);
         // What runs on until the end of its slice is made to stop soon.
         c.reds = 0;
-        crate::port::sender_stops(c);
+        crate::port::request_rest(c);
     };
     send::run_in(
         pid,
