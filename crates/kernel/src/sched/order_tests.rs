@@ -1,17 +1,19 @@
-//! Tests of [`super::order`]: whose turn it is, and a model of a scheduler with its processes, which compares that order with others:
-//! all in turn, as stock has it, and those that were woken before all others, sixteen to one.
+//! Tests of [`super::order`]: the order of turns, and a model of a scheduler with its processes.
+//! The model compares that order with two others: round robin, as in stock, and woken processes
+//! before all others, sixteen to one.
 //!
-//! Time is counted in reductions. `cargo test -p purlin-kernel order_tests -- --nocapture` prints what each kind of load has with each order.
+//! Time is counted in reductions. `cargo test -p purlin-kernel order_tests -- --nocapture` prints
+//! the results of each kind of load with each order.
 
 use super::order::*;
 use crate::process::state::Priority;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The process of normal priority whose turn it is.
+/// Picks the process of normal priority to run next.
 trait Order {
     fn put(&mut self, cell: u32, comes: Comes);
-    /// The one that was taken last has used so many reductions.
+    /// Records the reductions of the process taken last.
     fn next(&mut self, ran: i64) -> Option<u32>;
 }
 
@@ -38,7 +40,7 @@ impl Order for InTurn {
     }
 }
 
-/// Those that were woken go first, and after sixteen of them one of the others.
+/// Woken processes first; after sixteen of them, one of the others.
 #[derive(Default)]
 struct WokenFirst {
     woken: VecDeque<u32>,
@@ -65,25 +67,25 @@ impl Order for WokenFirst {
     }
 }
 
-/// The behaviour of a process.
+/// Behaviour of a process.
 #[derive(Clone, Copy)]
 enum Does {
-    /// It computes all the time.
+    /// Computes all the time.
     Computes,
-    /// It is woken, works for so many reductions, from and to, and has the next `hops` processes do so, one after another.
-    /// The next time is so long after that.
+    /// Is woken, works for a number of reductions between two bounds, and makes the next `hops`
+    /// processes do so, one after another. The next request follows after a pause.
     Serves {
         work: (i64, i64),
         hops: u32,
         pause: i64,
     },
-    /// One of the next processes of such a one.
+    /// One of the processes behind such a server.
     Hop,
 }
 
 const SHORT: Does = serves(SLICE / 8, SLICE / 8);
 
-/// A client that asks again at once.
+/// Client that asks again at once.
 const fn serves(from: i64, to: i64) -> Does {
     Does::Serves {
         work: (from, to),
@@ -93,9 +95,10 @@ const fn serves(from: i64, to: i64) -> Does {
 }
 
 struct Outcome {
-    /// From the time when a server was woken until it was done, sorted, in slices; of the first kind of load.
+    /// Response times of servers from wake-up to completion, sorted, in slices, for the first kind
+    /// of load.
     took: Vec<f64>,
-    /// The part of the time that went to those that compute.
+    /// Fraction of the time that went to computing processes.
     computed: f64,
 }
 
@@ -105,7 +108,7 @@ impl Outcome {
     }
 }
 
-/// Runs what `load` says (how many do what) for `slices`, of which the first fifth isn't counted.
+/// Runs a `load` (number of processes per behaviour) for `slices`. The first fifth isn't counted.
 fn run(order: &mut dyn Order, load: &[(u32, Does)], slices: i64) -> Outcome {
     let mut does: Vec<(usize, Does)> = Vec::new();
     for (kind, &(n, what)) in load.iter().enumerate() {
@@ -125,7 +128,7 @@ fn run(order: &mut dyn Order, load: &[(u32, Does)], slices: i64) -> Outcome {
     };
     let n = does.len();
     let (mut left, mut had, mut began) = (vec![0; n], vec![0u16; n], vec![0i64; n]);
-    // Which server a process works for.
+    // The server that a process works for.
     let server = |c: usize| (0..=c).rev().find(|&s| !matches!(does[s].1, Does::Hop));
     let mut wakes: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
     for (c, d) in does.iter().enumerate() {
@@ -195,7 +198,7 @@ fn run(order: &mut dyn Order, load: &[(u32, Does)], slices: i64) -> Outcome {
     }
 }
 
-/// The figures of a load with this order, all in turn, and woken ones first.
+/// Prints the figures of a load with this order, round robin, and woken processes first.
 fn compare(name: &str, load: &[(u32, Does)]) -> [Outcome; 3] {
     let slices = 200_000;
     let orders: [Box<dyn Order>; 3] = [
@@ -223,7 +226,7 @@ fn at_saturation_the_tail_is_no_longer_than_if_all_went_in_turn() {
     let few = [(64, serves(2 * SLICE, 4 * SLICE))];
     let some = [(64, serves(12 * SLICE, 18 * SLICE))];
     let many = [(64, serves(30 * SLICE, 50 * SLICE))];
-    // Two processes hand each request on.
+    // Two processes pass each request on.
     let hops = Does::Serves {
         work: (SLICE / 2, 3 * SLICE),
         hops: 2,
@@ -284,13 +287,13 @@ fn who_is_woken_waits_for_a_slice_beside_a_thousand_that_compute() {
 
 #[test]
 fn nobody_takes_more_than_a_share() {
-    // Those that are many and short don't wait for the few that compute longer than these would wait for them,
+    // Many short processes don't wait for the few that compute, which would take longer,
     let [ours, in_turn, _] = compare(
         "1,000 clients, short, beside 4 that compute",
         &[(1000, SHORT), (4, Does::Computes)],
     );
     assert!(ours.at(0.99) <= 2.5 * in_turn.at(0.99));
-    // and those that compute have something, whatever comes.
+    // and computing processes always get something.
     assert!(ours.computed > 0.05, "{}", ours.computed);
     let (request, computes) = ((64, serves(3 * SLICE, 5 * SLICE)), (64, Does::Computes));
     let [ours, in_turn, _] = compare(

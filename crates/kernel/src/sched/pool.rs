@@ -1,29 +1,30 @@
-//! The queue of a pool of threads that take processes one by one, some of which may be told to take none. Those of higher
-//! priority go first, as they do in run queues; nobody is woken here.
+//! The queue of a pool of threads that take processes one by one. Some of the threads may be told
+//! to take none. Processes of higher priority go first, as in run queues. Unlike schedulers, the
+//! threads wait at a condition variable.
 //!
-//! A process that waits here may leave for a while, to do elsewhere what signals ask of it. It
-//! keeps its place: the queue goes on naming it, and `out` says that it isn't here. A thread that
-//! comes to its place skips it, and it goes first when it is back.
+//! A waiting process may leave for a while, to handle signals elsewhere. It keeps its place: the
+//! queue still names it, and `out` says that it isn't here. A thread that comes to its place skips
+//! it, and the process goes first when it is back.
 //!
 //! # Invariants
-//! * What was put here is taken once by a thread, or is in `out` and in the hands of whoever made
-//!   it leave.
-//! * Whoever has made it leave brings it back by [`Pool::put`], or gives its place up by
-//!   [`Pool::forget`] before its number may name another process.
-//! * A process with reason to leave does: it is put under the lock, where `leaves` is asked, and
-//!   whoever gives it a reason calls [`Pool::take_out`] after that. So either the one sees the
-//!   reason or the other finds the process.
+//! - A process that was put is taken once by a thread, or is in `out` and in the hands of the
+//!   thread that made it leave.
+//! - That thread brings it back by [`Pool::put`], or gives its place up by [`Pool::forget`] before
+//!   its number may name another process.
+//! - A process with a reason to leave does. It is put under the lock, where `leaves` is asked, and
+//!   a thread that gives it a reason calls [`Pool::take_out`] after that. So either the one sees
+//!   the reason or the other finds the process.
 
 use super::order::{Comes, Queues};
 use crate::process::state::Priority;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 use std::collections::BTreeMap;
 
-/// The processes that wait.
+/// The waiting processes.
 #[derive(Default)]
 struct Waiting {
     queue: Queues,
-    /// Those that have left for a while; true: a thread has come to their place.
+    /// Processes that have left for a while; true if a thread has come to their place.
     out: BTreeMap<u32, bool>,
 }
 
@@ -39,17 +40,17 @@ impl Waiting {
     }
 }
 
-/// See the module head. Threads have numbers from 0.
+/// See the module docs. Threads have numbers from 0.
 pub struct Pool {
     waiting: Mutex<Waiting>,
     ready: Condvar,
     threads: AtomicUsize,
-    /// Threads that take processes: those with lower numbers than this. Changed under the lock of the queue.
+    /// Index limit of the threads that take processes. Changed under the lock of the queue.
     online: AtomicUsize,
 }
 
 impl Pool {
-    /// A pool without threads.
+    /// Returns a pool without threads.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Pool {
         Pool {
@@ -62,36 +63,36 @@ impl Pool {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock()
     }
-    /// Processes that wait for a thread.
+    /// Number of processes that wait for a thread.
     pub fn len(&self) -> usize {
         self.lock().queue.len
     }
-    /// Whether there are none.
+    /// Whether no process waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Threads there are.
+    /// Number of threads.
     pub fn threads(&self) -> usize {
         self.threads.load(Ordering::Relaxed)
     }
-    /// Threads that take processes.
+    /// Number of threads that take processes.
     pub(crate) fn online(&self) -> usize {
         self.online.load(Ordering::Relaxed).min(self.threads())
     }
-    /// Has so many threads take processes, one at least.
+    /// Sets how many threads take processes, at least one.
     pub(crate) fn set_online(&self, n: usize) {
-        // Under the lock: a thread that has just seen that it is to take none must hear of it.
+        // Under the lock: a thread that has just seen that it may not take any must be notified.
         let q = self.lock();
         self.online.store(n.max(1), Ordering::Relaxed);
         self.ready.notify_all();
         drop(q);
     }
-    /// Number of a new thread.
+    /// Returns the number of a new thread.
     pub fn join(&self) -> usize {
         self.threads.fetch_add(1, Ordering::Relaxed)
     }
-    /// Queues a process, at its place if it has left. False: it `leaves` at once, and is the
-    /// caller's to queue elsewhere.
+    /// Queues a process, at its place if it has left. Returns false if it `leaves` at once; the
+    /// caller must queue it elsewhere.
     #[must_use]
     pub fn put(&self, cell: u32, prio: Priority, leaves: impl FnOnce() -> bool) -> bool {
         let mut w = self.lock();
@@ -107,12 +108,12 @@ impl Pool {
         if self.online.load(Ordering::Relaxed) >= self.threads() {
             self.ready.notify_one();
         } else {
-            // The one that is woken might be one that takes nothing.
+            // A woken thread might be one that takes nothing.
             self.ready.notify_all();
         }
         true
     }
-    /// Has a process that waits here leave for a while. False: it doesn't wait here.
+    /// Makes a waiting process leave for a while. Returns false if it doesn't wait here.
     #[must_use]
     pub fn take_out(&self, cell: u32) -> bool {
         let mut w = self.lock();
@@ -129,11 +130,12 @@ impl Pool {
             w.queue.remove(cell);
         }
     }
-    /// The next process, if there is one.
+    /// Returns the next process, if there is one.
     pub(crate) fn try_take(&self) -> Option<u32> {
         self.lock().pop()
     }
-    /// The next process for thread `index`, which waits for it. `sleeps` is told whether it does.
+    /// Returns the next process for thread `index`, and waits for it. `sleeps` is called before and
+    /// after a wait.
     pub fn take(&self, index: usize, sleeps: impl Fn(bool)) -> u32 {
         let mut q = self.lock();
         loop {

@@ -1,4 +1,5 @@
-//! Tests of [`super::queues`], one thread at a time. (The file itself is compiled by `crates/models`, too.)
+//! Tests of [`super::queues`], one thread at a time. `crates/models` compiles the same file for its
+//! models.
 
 use super::queues::*;
 use crate::process::state::Priority;

@@ -1,5 +1,5 @@
-//! Tests of [`super::queues`], one thread at a time: the slot beside a run queue, whose process keeps its place and is everybody's to
-//! take, and what comes one behind the other.
+//! Tests of [`super::queues`], one thread at a time: the slot beside a run queue, from which any
+//! scheduler may take the process, and processes in order.
 
 use super::queues::{Comes, Hooks, RunQueues, Seen, TURN_SLICES};
 use crate::process::state::Priority;
@@ -7,7 +7,7 @@ use crate::process::state::Priority;
 struct Here;
 
 impl Hooks for Here {
-    /// Processes from 100 on stay on the first scheduler.
+    /// Processes from 100 on are bound to the first scheduler.
     fn bound(&self, cell: u32) -> usize {
         usize::from(cell >= 100)
     }
@@ -29,7 +29,7 @@ fn queues(online: usize) -> RunQueues<Here> {
     q
 }
 
-/// The process that the first scheduler takes.
+/// Returns the process that the first scheduler takes.
 fn taken(q: &RunQueues<Here>) -> Vec<u32> {
     std::iter::from_fn(|| q.next(0, None)).collect()
 }
@@ -65,7 +65,8 @@ fn what_was_made_or_woken_goes_in_the_order_in_which_it_came() {
     assert_eq!(taken(&q), [2, 3, 4, 1]);
 }
 
-/// How many slices each of three has of a hundred thousand, of which 1 has long turns.
+/// Returns the number of slices of each of three processes out of a hundred thousand. Process 1 has
+/// long turns.
 #[test]
 fn who_has_long_turns_gets_no_more_than_others() {
     let q = queues(1);
@@ -91,7 +92,7 @@ fn who_has_long_turns_gets_no_more_than_others() {
     assert!(had.iter().all(|n| n.abs_diff(33_333) < 100), "{had:?}");
 }
 
-/// Those that have long turns have them one after another, and what was woken goes between.
+/// Processes with long turns have them one after another, and woken processes run in between.
 #[test]
 fn long_turns_follow_each_other() {
     let q = queues(1);
@@ -115,24 +116,24 @@ fn what_goes_next_is_stolen_and_handed_over() {
     let glance = q.glance(1, None).map(Seen::for_long);
     assert_eq!(q.next(1, glance), Some(1));
     assert_eq!(q.lengths(), [0, 0]);
-    // A process that is bound to its scheduler stays there.
+    // A bound process stays with its scheduler.
     q.put(100, Priority::Normal, Comes::Woken, 1);
     let glance = q.glance(1, None).map(Seen::for_long);
     assert_eq!(q.next(1, glance), None);
     assert_eq!(q.next(0, None), Some(100));
-    // The others find the processes that a scheduler leaves as it goes offline.
+    // Others find the processes of a scheduler that goes offline.
     q.put(2, Priority::Normal, Comes::Woken, 2);
     q.set_online(1, |_| true);
     assert_eq!(q.next(1, None), None);
     assert_eq!(q.next(0, None), Some(2));
 }
 
-/// Has a process come behind what the first scheduler was given; where it went.
+/// Queues a process behind those of the first scheduler. Returns the scheduler that got it.
 fn behind(q: &RunQueues<Here>, cell: u32, me: usize) -> usize {
     q.put_in_order(cell, Priority::Normal, Comes::Woken, 1, me)
 }
 
-/// The process that the second scheduler takes, which has looked for long enough.
+/// Returns the process that the second scheduler takes after enough looks.
 fn stolen(q: &RunQueues<Here>) -> Option<u32> {
     let glance = q.glance(1, None).map(Seen::for_long);
     q.next(1, glance)
@@ -144,32 +145,32 @@ fn what_comes_in_order_stays_in_order() {
     assert_eq!(behind(&q, 1, 1), 1);
     assert_eq!((behind(&q, 2, 0), stolen(&q)), (1, None));
     assert_eq!(q.next(0, None), Some(1));
-    // While the first runs, too, and when it was the only one.
+    // Also while the first one runs, and if it was the only one.
     assert_eq!((behind(&q, 3, 0), stolen(&q)), (1, None));
     assert_eq!((q.next(0, None), q.next(0, None)), (Some(2), Some(3)));
     assert_eq!((behind(&q, 4, 0), stolen(&q)), (1, None));
     assert_eq!((q.next(0, None), q.next(0, None)), (Some(4), None));
-    // The queue has run empty: what comes now is for all.
+    // The queue has run empty: others may take what arrives now,
     q.put(9, Priority::Normal, Comes::Woken, 1);
     assert_eq!(stolen(&q), Some(9));
 }
 
 #[test]
 fn others_take_of_what_comes_in_order() {
-    // Where it is much,
+    // if there are many,
     let q = queues(2);
     for c in 1..6 {
         assert_eq!(behind(&q, c, usize::from(c == 1)), 1);
     }
     assert_eq!(stolen(&q), Some(1));
-    // where the scheduler has it that it may,
+    // if the scheduler lets others,
     let q = queues(2);
     for c in 1..4 {
         behind(&q, c, usize::from(c == 1));
     }
     q.let_others(1);
     assert_eq!(stolen(&q), Some(1));
-    // where a process has used up its slice,
+    // if a process has used up its slice,
     let q = queues(2);
     for c in 1..4 {
         behind(&q, c, usize::from(c == 1));
@@ -177,7 +178,7 @@ fn others_take_of_what_comes_in_order() {
     assert_eq!(q.next(0, None), Some(1));
     q.put(1, Priority::Normal, Comes::Spent, 1);
     assert_eq!(stolen(&q), Some(2));
-    // and where the scheduler has gone offline. A process that is bound to one goes there.
+    // and if the scheduler has gone offline. A bound process goes there.
     let q = queues(2);
     assert_eq!(q.put_in_order(1, Priority::Normal, Comes::Woken, 2, 2), 2);
     assert_eq!(q.put_in_order(100, Priority::Normal, Comes::Woken, 2, 0), 2);
@@ -187,7 +188,8 @@ fn others_take_of_what_comes_in_order() {
     assert_eq!(taken(&q), [100, 1]);
 }
 
-/// A process that does next to nothing is left to the scheduler where it was made, until something has used up a slice there.
+/// A trivial process is left to the scheduler that spawned it, until something has used up a slice
+/// there.
 #[test]
 fn what_is_brief_is_left() {
     let q = queues(2);
@@ -205,19 +207,19 @@ fn what_is_brief_is_left() {
     }
     make(1..9);
     assert_eq!(stolen(&q), None);
-    // Where its scheduler takes nothing for very long others have it, too,
+    // Others also take it if its scheduler takes nothing for very long,
     let mut seen = Vec::new();
     q.rescue(&mut seen);
     assert_eq!(stolen(&q), None);
     q.rescue(&mut seen);
     assert_eq!(stolen(&q), Some(2));
-    // until it takes something again.
+    // until that takes something again.
     assert!(q.next(0, None).is_some());
     while q.next(1, None).is_some() {}
     assert_ne!(q.lengths()[0], 0);
     q.put(9, Priority::Normal, Comes::Spent, 1);
     assert!(stolen(&q).is_some());
-    // What takes long though it counts little is taken.
+    // A process that takes long, although it counts few reductions, is taken.
     let q = queues(2);
     for _ in 0..400 {
         q.put(1, Priority::Normal, Comes::New, 1);
