@@ -56,13 +56,13 @@ const FEW_IN_ORDER: usize = 4;
 /// Number of processes that a scheduler takes from its queue between two balances.
 const PICKS_PER_BALANCE: usize = 128;
 
-/// Where a scheduler sleeps, or is about to. A thread that wakes it replaces this by `No`.
+/// Sleeping place of a scheduler, if it sleeps or is about to. A thread that wakes it replaces this by `No`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parked {
     No,
     /// At its own condition variable.
     Here,
-    /// Where events from outside wake it too: [`Hooks::wait_outside`].
+    /// Outside, where other events wake it too: [`Hooks::wait_outside`].
     Outside,
 }
 

@@ -1,5 +1,5 @@
-//! Handling of the signals that have arrived at a process. Runs on the thread that owns the process, between two of
-//! its instructions (or in a native that waits).
+//! Handling of the signals that have arrived at a process. Runs on the thread that owns the
+//! process, between two of its instructions (or in a native that waits).
 
 use super::send::{link_exit, monitor_down};
 use crate::cx::Cx;
@@ -22,29 +22,30 @@ use purlin_term::plants::{self, Plant};
 use purlin_term::{Alloc, NIL, Term, am, copy};
 use smallvec::SmallVec;
 
-/// The numbers of a reference of this node.
+/// Returns the key of a reference of this node.
 #[inline]
 pub fn ref_key(t: Term) -> Option<RefKey> {
     RefKey::of(t)
 }
 
-/// Takes what is in transit and acts on it. True if messages have come that the current receive has not seen.
+/// Takes the signals in transit and handles them. Returns whether messages have arrived that the
+/// current receive has not seen.
 #[inline]
 pub fn fetch(cx: &mut Cx) -> bool {
-    // Whoever has pushed something and not set the bit yet is about to.
+    // A thread that has pushed a signal and not set the bit yet is about to.
     if !cx.process().state.take_signals() {
         return false;
     }
-    // In the midst of a time slice nobody can tell which registers hold terms: what stands there is what code that returned, or
-    // another process, has left. So a task that looks at registers finds none. A process that hibernates knows its own, and waits
-    // with them.
+    // In the middle of a time slice it is unknown which registers hold terms: they contain what
+    // returned code, or another process, has left. So a task that looks at registers finds none. A
+    // process that hibernates knows its own, and waits with them.
     let live = std::mem::take(&mut cx.interp.live);
     let new = fetch_all(cx);
     cx.interp.live = live;
     new
 }
 
-/// As [`fetch`], where the bit `SIGNALS` was set and has been cleared.
+/// As [`fetch`], for a process whose bit `SIGNALS` was set and has been cleared.
 pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
     // SAFETY: the running process is owned by this thread.
     let p = unsafe { &mut *cx.proc };
@@ -78,7 +79,7 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
     // SAFETY: as above.
     let p = unsafe { &mut *cx.proc };
     p.state.set_long_queue(came > super::send::MANY_AT_ONCE);
-    // One that waits does not run code yet: it says so itself then.
+    // A waiting process does not run code yet. It settles when it does.
     if asked
         && !p.has(EXIT_PENDING | crate::process::WAITING)
         && p.ext().is_none_or(|e| e.deferred.is_empty())
@@ -90,10 +91,11 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
     !p.has(EXIT_PENDING) && queued > before
 }
 
-/// The effect of a signal on the process in the context.
+/// Handles a signal on behalf of the process in the context.
 ///
 /// # Safety
-/// That process is this thread's; the signal is owned by the caller, in no chain, and not used afterwards.
+/// The process in the context is this thread's. The signal is owned by the caller, in no chain, and
+/// not used afterwards.
 unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
     let p = &mut *cx.proc;
     match (*s).kind {
@@ -151,10 +153,11 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
     }
 }
 
-/// Behind the signal that ends it a process counts as gone. Whoever asked hears so when its names and tables are gone too.
+/// Keeps or answers a signal that has arrived behind the one that ends the process. The process
+/// counts as gone; the sender is answered once its names and tables are gone too.
 ///
 /// # Safety
-/// `p` is this thread's; for the signal as for [`handle`].
+/// `p` is this thread's; for the signal, as for [`handle`].
 #[cold]
 unsafe fn behind_end(p: &mut Process, s: *mut Signal) {
     if p.state.load().is_exiting() {
@@ -164,10 +167,11 @@ unsafe fn behind_end(p: &mut Process, s: *mut Signal) {
     }
 }
 
-/// A message goes into the mailbox; one with priority (`urgent`) before all that have none.
+/// Puts a message into the mailbox; an `urgent` one before all without priority.
 ///
 /// # Safety
-/// As for [`handle`]; the signal's term is the message, or with what its marks (`sequel`, `sent_by`) say before it.
+/// As for [`handle`]; the signal's term is the message, wrapped as its marks (`sequel`, `sent_by`)
+/// say.
 unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
     let mut from = None;
     if (*s).sequel == Sequel::Token
@@ -193,7 +197,7 @@ unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
     }
 }
 
-/// A message that was sent by an alias: one if that is active.
+/// Handles a message that was sent to an alias: receives it if the alias is active.
 ///
 /// # Safety
 /// As for [`handle`].
@@ -210,7 +214,8 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
     message(cx, s, urgent);
 }
 
-/// Whether a message by the alias `r` is one: with priority, if it has been sent so (`urgent`) and the alias has.
+/// Returns `None` if the alias `r` is not active, or else whether the message has priority: if it
+/// was sent so (`urgent`) and the alias has priority.
 fn passes(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
     let k = ref_key(r)?;
     let mut ended = None;
@@ -218,7 +223,7 @@ fn passes(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
         None => false,
         Some(e) => {
             let made = e.rare().is_some_and(|r| r.aliases.contains(&k));
-            // That a monitor has priority does not give it to messages by its alias.
+            // Priority of a monitor does not extend to messages to its alias.
             urgent = urgent && made;
             let alias = e.rare().and_then(|r| {
                 let once = r.aliases.get_mut(&k).copied()?;
@@ -252,7 +257,7 @@ fn passes(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
     active.then_some(urgent)
 }
 
-/// A message of another node goes into the mailbox as it came. A tracer sees it as a term.
+/// Puts a message of another node into the mailbox as it is. A tracer sees the decoded term.
 ///
 /// # Safety
 /// As for [`handle`]; the signal is a [`Kind::External`].
@@ -286,7 +291,7 @@ unsafe fn external(cx: &mut Cx, s: *mut Signal) {
     m.count_external(&*s);
 }
 
-/// Tells what `m` watches that the process `me` does not watch it by `r` any more.
+/// Tells the target of `m` that the process `me` no longer monitors it by `r`.
 #[inline]
 pub fn end_monitor(me: Term, m: &Monitor, r: Term) {
     match m.target() {
@@ -300,7 +305,7 @@ pub fn end_monitor(me: Term, m: &Monitor, r: Term) {
     }
 }
 
-/// Tells `to` that `from` does not watch it by `r` any more.
+/// Tells `to` that `from` no longer monitors it by `r`.
 #[inline]
 pub fn send_demonitor(from: Term, to: Term, r: Term) {
     if to.is_local_port() {
@@ -311,7 +316,7 @@ pub fn send_demonitor(from: Term, to: Term, r: Term) {
     unsafe { push_or_free(to, Signal::tuple_of(Kind::Demonitor, &[r, from])) };
 }
 
-/// An exit signal has arrived: it becomes a message, ends the process, or nothing.
+/// Handles an exit signal: turns it into a message, ends the process, or ignores it.
 ///
 /// # Safety
 /// As for [`handle`].
@@ -328,7 +333,7 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
         return Signal::free(s);
     };
     if broken {
-        // Only a link that is there and has not been taken away breaks.
+        // Only an existing link that is not being removed breaks.
         let there = p.ext().is_some_and(|e| {
             e.links
                 .get_mut(&Peer::of(from))
@@ -337,7 +342,7 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
         if let (true, Some(e)) = (there, p.ext()) {
             e.links.remove(&Peer::of(from));
             urgent = e.take_urgent_link(Peer::of(from));
-            // One that ends by it has that told, and nothing else.
+            // A process that ends by it is traced as ending, and nothing else.
             if p.has(TRAP_EXIT) || reason == am::NORMAL {
                 events::tie(p, Tie::GettingUnlinked, from);
             }
@@ -348,8 +353,8 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
     exited(cx, s, broken, urgent);
 }
 
-/// The link with `from`, of another node, has been taken away: its exit signal, which may have come with a token, has that
-/// effect now.
+/// Applies the exit signal of `from`, on another node, whose link has already been removed. It may
+/// have come with a token.
 pub fn remote_link_broke(
     cx: &mut Cx,
     from: Term,
@@ -386,8 +391,9 @@ pub fn remote_link_broke(
     }
 }
 
-/// An exit signal that was sent by an alias arrives at the process that made that: it has an effect as long as the alias is
-/// active, and priority if it was sent so (`urgent`) and the alias has. It is no reply: an alias that ends with the first one stays.
+/// Applies an exit signal that was sent to an alias of the running process. It takes effect while
+/// the alias is active, and has priority if it was sent so (`urgent`) and the alias has priority.
+/// It is not a reply: an alias that ends with the first reply stays.
 pub fn exit_by_alias(cx: &mut Cx, k: RefKey, from: Term, reason: Term, urgent: bool) {
     let Some(e) = cx.process().ext() else { return };
     let made = e.rare().and_then(|r| r.aliases.get_mut(&k).copied());
@@ -398,7 +404,8 @@ pub fn exit_by_alias(cx: &mut Cx, k: RefKey, from: Term, reason: Term, urgent: b
     }
 }
 
-/// An exit signal that `from` has sent takes effect, as if it had arrived here. `urgent`: if it becomes a message, it has priority.
+/// Applies an exit signal of `from` as if it had just arrived. `urgent`: if it becomes a message,
+/// that has priority.
 pub fn exit_arrived(cx: &mut Cx, from: Term, reason: Term, urgent: bool) {
     let s = Signal::tuple_of(Kind::Exit, &[am::EXIT_UC, from, reason]);
     // SAFETY: a fresh signal.
@@ -408,7 +415,7 @@ pub fn exit_arrived(cx: &mut Cx, from: Term, reason: Term, urgent: bool) {
     }
 }
 
-/// The link with `with`, which there is not, breaks with priority.
+/// Breaks the link with `with`, which was never established.
 pub fn link_refused(cx: &mut Cx, with: Term, reason: Term, urgent: bool) {
     let s = Signal::tuple_of(Kind::LinkExit, &[am::EXIT_UC, with, reason]);
     // SAFETY: a fresh signal.
@@ -418,17 +425,17 @@ pub fn link_refused(cx: &mut Cx, with: Term, reason: Term, urgent: bool) {
     }
 }
 
-/// A signal for the running process comes out of a task that it runs: as if it had arrived here.
+/// Handles a signal for the running process that comes out of a task, as if it had just arrived.
 ///
 /// # Safety
-/// The signal is owned by the caller, and of a kind that takes nothing from the running process but what any signal does: a
-/// message, also by an alias, an exit signal, or the end of what is watched.
+/// The signal is owned by the caller, and of a kind that takes nothing else from the running
+/// process: a message, also to an alias, an exit signal, or the end of a monitored object.
 pub unsafe fn arrived(cx: &mut Cx, s: *mut Signal) {
     (*s).link.next = std::ptr::null_mut();
     handle(cx, s);
 }
 
-/// The effect of an exit signal whose link, if it has one, is gone.
+/// Applies an exit signal whose link, if it has one, is removed already.
 ///
 /// # Safety
 /// As for [`handle`].
@@ -474,14 +481,14 @@ fn unlinked(p: &mut Process, from: Term, id: Term) {
     unsafe { push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id])) };
 }
 
-/// The object that the process of the context monitors by `r` has ended, or counts as ended.
+/// Ends the running process's monitor `r` of `object`, which has ended or counts as ended.
 pub fn monitor_down_here(cx: &mut Cx, r: Term, object: Term, reason: Term) {
     let s = super::send::down_signal(r, am::PROCESS, object, reason);
     // SAFETY: a fresh signal; the process is the context's.
     unsafe { down(cx, s) };
 }
 
-/// The object of a monitor has ended, or counts as ended.
+/// Handles the end of a monitored object.
 ///
 /// # Safety
 /// As for [`handle`].
@@ -527,8 +534,8 @@ lazy_atoms! {
     a_change = "CHANGE"; a_clock_service = "clock_service";
 }
 
-/// The offset between monotonic and system time has changed: the process of the context is told once for each of its monitors
-/// of the clock, which stay.
+/// Sends the running process the new time offset, once for each of its monitors of the clock, which
+/// stay.
 pub fn time_offset_changed(cx: &mut Cx, offset: i64) {
     // SAFETY: the process is the context's, and the signals are fresh.
     unsafe {
@@ -554,11 +561,11 @@ pub fn time_offset_changed(cx: &mut Cx, offset: i64) {
     }
 }
 
-/// A living process is looked at only if it has so many aliases.
+/// Number of aliases from which on a live process is asked to check them.
 const MANY_ALIASES: usize = 16;
 
-/// There are many aliases that have left this runtime: those that are none any more are forgotten, of processes that have ended and of
-/// those that have many.
+/// Removes records of aliases that have left this runtime and are no longer active: those of
+/// processes that have ended, and of processes that have many.
 pub fn look_at_aliases(all: &[(Term, usize)]) {
     for &(pid, n) in all {
         if table().find(pid).is_none() {
@@ -573,7 +580,7 @@ pub fn look_at_aliases(all: &[(Term, usize)]) {
     }
 }
 
-/// Whether the reference of these numbers is an alias of the process, or may become one.
+/// Whether the reference with these numbers is an alias of the process, or may become one.
 fn is_alias(p: &mut Process, numbers: [u32; 3]) -> bool {
     let (Some(k), Some(e)) = (ref_key(RefWords::new(numbers).term()), p.ext()) else {
         return false;
@@ -586,10 +593,10 @@ fn is_alias(p: &mut Process, numbers: [u32; 3]) -> bool {
         })
 }
 
-/// Handles what arrives at a process that has ended: those who link and monitor hear of it.
+/// Answers the signals that arrive at a process that has ended.
 ///
 /// # Safety
-/// The chain is owned by the caller.
+/// The caller owns the chain.
 pub(crate) unsafe fn drain_dead(me: Term, mut chain: *mut Link) {
     while !chain.is_null() {
         let s = chain as *mut Signal;
@@ -623,7 +630,8 @@ pub(crate) unsafe fn drain_dead(me: Term, mut chain: *mut Link) {
     }
 }
 
-/// Tells a watcher that the process `me` (watched by `name`, if that is no nil) has ended.
+/// Tells a monitoring process that the process `me` has ended. `name` is the name that it monitored
+/// by, or nil.
 pub fn tell_down(by: Term, r: Term, me: Term, name: Term, reason: Term) {
     if by == NIL {
         outside().watched_down(r, me);
@@ -638,7 +646,7 @@ pub fn tell_down(by: Term, r: Term, me: Term, name: Term, reason: Term) {
     }
 }
 
-/// A copy of `t` that the context's heap holds.
+/// Copies `t` to the context's heap.
 #[inline]
 pub fn copy_in(cx: &mut Cx, t: Term) -> Term {
     copy::copy(t, cx)
