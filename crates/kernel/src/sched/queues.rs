@@ -56,7 +56,8 @@ const FEW_IN_ORDER: usize = 4;
 /// Number of processes that a scheduler takes from its queue between two balances.
 const PICKS_PER_BALANCE: usize = 128;
 
-/// Sleeping place of a scheduler, if it sleeps or is about to. A thread that wakes it replaces this by `No`.
+/// Sleeping place of a scheduler, if it sleeps or is about to. A thread that wakes it replaces this
+/// by `No`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Parked {
     No,

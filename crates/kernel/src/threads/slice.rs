@@ -23,13 +23,14 @@ use std::sync::atomic::Ordering;
 /// Reductions in a time slice.
 pub const SLICE: i64 = sched::order::SLICE;
 
-/// Runs a process that was taken from a run queue, on a scheduler. Gives the reductions that it used.
+/// Runs a process that was taken from a run queue, on a scheduler. Returns the reductions that it
+/// used.
 ///
 /// # Safety
 /// `p` is a cell that the caller took from a run queue.
 pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
     sched::count_switch();
-    // SAFETY: the process was queued, so that nobody else owns it.
+    // SAFETY: the process was queued, so no other thread owns it.
     unsafe {
         let taken = (*p).state.start_fetching();
         if taken.raised {
@@ -56,7 +57,8 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         match slice {
             After::Gone => {}
             After::Requeue => {
-                // It is packed, and this thread's until it is queued. One that yields lets others go first.
+                // It is packed, and this thread's until it is queued. A process that yields early
+                // lets others go first.
                 let words = if cx.reds <= 0 {
                     (*p).heap_block_words()
                 } else {
@@ -77,11 +79,11 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
     }
 }
 
-/// Whether the process that begins its time slice runs machine code. One that saves its calls notes each of them, which only the
-/// interpreter does.
+/// Decides whether the process that begins its time slice runs machine code. One that saves its
+/// calls is interpreted, since only the interpreter records them.
 ///
 /// # Safety
-/// The process of the context is this thread's.
+/// The process in the context is this thread's.
 #[inline]
 unsafe fn begins_compiled(cx: &mut Cx) {
     cx.sampled_reds = 0;
@@ -93,8 +95,8 @@ unsafe fn begins_compiled(cx: &mut Cx) {
     }
 }
 
-/// Reductions of a time slice in the stress mode: natives give way in the middle of what they do, and processes wherever they
-/// may, with all registers that are live there.
+/// Returns the reductions of a time slice in stress mode: natives trap, and processes yield,
+/// wherever they may, with all registers that are live there.
 #[cold]
 fn short_slice() -> i64 {
     match gc::stress_below(3) {
@@ -104,8 +106,8 @@ fn short_slice() -> i64 {
     }
 }
 
-/// A process was taken from its run queue before its turn, or has left its place in a dirty pool:
-/// it does what signals ask of it, and waits on for its turn. Gives the reductions that it used.
+/// Lets a process handle signals that was taken early from its run queue, or that has left its
+/// place in a dirty pool. It then waits on for its turn. Returns the reductions that it used.
 ///
 /// # Safety
 /// As for [`normal`]; no process is in the context.
@@ -142,7 +144,7 @@ unsafe fn raised(cx: &mut Cx, p: *mut Process, taken: Taken) -> i64 {
     SLICE - cx.reds
 }
 
-/// Runs a process that has this thread to itself until it waits, ends or goes to a dirty pool.
+/// Runs a process with a thread of its own until it waits, ends or goes to a dirty pool.
 ///
 /// # Safety
 /// As for [`normal`]; the process was queued by [`crate::sched::own::ring`].
@@ -153,7 +155,7 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
         // SAFETY: as in `normal`.
         unsafe {
             if let Some(io) = (*p).state.start_running().dirty {
-                // It comes back to the end of that queue.
+                // It will come back to the end of that queue.
                 sched::leaves_pool(p, io);
             }
             cx.enter(p);
@@ -202,7 +204,7 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         cx.charged = SLICE;
         msacc::change(State::Emulator);
         let pc = (*p).pc;
-        // What has come while it waited for this thread may end it.
+        // Signals that have arrived while it waited for this thread may end it.
         if (*p).state.take_signals() {
             let goes_on = obey(cx, pc, None);
             if !goes_on {
@@ -235,12 +237,12 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
             events::sink().scheduled(&mut *p, false, (*p).pc);
         }
         match next {
-            // Whatever it does next it does on a scheduler.
+            // Everything else runs on a scheduler.
             Next::Go(_) => {
                 let prio = (*p).state.requeue();
                 sched::enqueue(p, prio);
             }
-            // A thread of its own does what it waits for.
+            // It waits for work of another thread.
             Next::Wait => match (*p).state.try_wait(false) {
                 Wait::Waiting => {}
                 Wait::Awake => {
@@ -257,14 +259,14 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
     }
 }
 
-/// The events of a time slice.
+/// Data for the events of a time slice.
 struct Watched {
     traced: bool,
     pid: Term,
     began: i64,
 }
 
-/// A time slice begins, of a process that is traced or while somebody wants to know of long ones.
+/// Begins a time slice for tracing, if the process is traced or long schedules are monitored.
 ///
 /// # Safety
 /// The caller owns the process.
@@ -284,10 +286,10 @@ unsafe fn watch(p: *mut Process) -> Option<Watched> {
     })
 }
 
-/// The time slice is over. Only if it is `still` this thread's the process may be looked at.
+/// Ends a time slice for tracing. The process is only accessed if it is `still` this thread's.
 ///
 /// # Safety
-/// If it is `still` this thread's, the caller owns the process; else `p` is not read.
+/// If it is `still` this thread's, the caller owns the process. Otherwise `p` is not read.
 #[inline]
 unsafe fn unwatch(w: Watched, p: *mut Process, still: bool) {
     if still && w.traced && (*p).has(process::TRACED) {
@@ -303,7 +305,7 @@ enum After {
 }
 
 enum Next {
-    /// Packed, to resume at its pc; true: the time slice is over.
+    /// Packed, to resume at its pc. True: the time slice is over.
     Go(bool),
     /// Packed, and waits for a signal.
     Wait,
@@ -311,10 +313,11 @@ enum Next {
     Dirty(bool),
 }
 
-/// Counts what has been used since this was last called, for the process, if one is in the context, and the thread. Gives the reductions.
+/// Counts the reductions used since the last call, for the process in the context, if there is one,
+/// and for the thread. Returns them.
 ///
 /// # Safety
-/// A process that is in the context is this thread's.
+/// A process in the context is this thread's.
 #[inline]
 unsafe fn account(cx: &mut Cx) -> u64 {
     let used = (cx.charged - cx.reds).max(0) as u64;
@@ -327,10 +330,10 @@ unsafe fn account(cx: &mut Cx) -> u64 {
     used
 }
 
-/// Normal tasks that are done for one of low priority.
+/// Normal tasks per task of low priority.
 const TASKS_PER_LOW: usize = 8;
 
-/// Tasks in the order in which their priorities have their turns, those of one priority as they came.
+/// Sorts tasks by priority, as run queues do. Those of one priority keep their order.
 fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
     if tasks.len() < 2 {
         return tasks.into_iter().map(|t| t.1).collect();
@@ -348,12 +351,12 @@ fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
     order
 }
 
-/// The process that was entered does what signals ask of it. False: it has ended. `place`: the
-/// dirty pool that it has a place in.
+/// Makes the entered process handle its signals. Returns false if it has ended. `place` is the
+/// dirty pool in which it has a place.
 ///
 /// # Safety
-/// A process is in the context and this thread's. It is packed: `pc` is where it goes on, its registers are those that [`Process`]
-/// says are live.
+/// A process is in the context, and this thread's. It is packed: `pc` is where it resumes, and its
+/// live registers are those that [`Process`] says.
 unsafe fn obey(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
     let p = cx.proc;
     // Tasks may collect: registers are roots.
@@ -367,11 +370,11 @@ unsafe fn obey(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
             t(Some(cx));
         }
     }
-    // One that was collected may have turned out to be larger than it may be.
+    // A process that was collected may have turned out to exceed its maximum heap size.
     let ends = (*p).has(EXIT_PENDING);
     if ends {
         if let Some(io) = place {
-            // As soon as it has ended its cell may be another's.
+            // Once it has ended, its cell may belong to another process.
             sched::leaves_pool(p, io);
         }
         end(cx);
@@ -379,20 +382,20 @@ unsafe fn obey(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
     !ends
 }
 
-/// Runs the process that was entered until it is over with it for now. `signals`: some have come, and their bit has been
-/// cleared.
+/// Runs the entered process until it yields, waits, ends or moves to a dirty thread. `signals`:
+/// some have arrived, and their bit has been cleared.
 ///
 /// # Safety
-/// A process is in the context and this thread's, and packed.
+/// A process is in the context, this thread's, and packed.
 unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
     let p = cx.proc;
-    // Where it was let look at messages once more though its time was up. A receive that matches no message at all
-    // never moves past the first one.
+    // The receive that was allowed to look at messages once more although its time was up. A
+    // receive that matches no message at all never moves past the first one.
     let mut looked_at = std::ptr::null();
     let traced = (*p).has(process::TRACED);
     loop {
         let mut pc = (*p).pc;
-        // Between time slices it does what signals ask of it.
+        // It handles signals between time slices.
         if (std::mem::take(&mut signals) || (*p).state.take_signals()) && !obey(cx, pc, None) {
             return After::Gone;
         }
@@ -411,7 +414,7 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
             (*p).flags &= !TIMER;
             if (*p).has(IN_RECEIVE) {
                 pc = (*p).timeout_pc;
-                // Messages that came before the time was up are looked at first.
+                // Messages that arrived before the time was up are examined first.
                 let more = timeout == Timeout::Fired
                     && (*p).mailbox.as_ref().is_some_and(|m| m.has_current());
                 if more && looked_at != (*p).pc {
@@ -497,11 +500,11 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
     }
 }
 
-/// Acts on why the interpreter came back. The process is packed afterwards, or gone.
+/// Handles the engine's reason for returning. The process is packed afterwards, or gone.
 ///
 /// # Safety
-/// A process is in the context and this thread's, and `E` has just come back from it: what the context says of where it goes on and
-/// of live registers is so.
+/// A process is in the context, and this thread's. `E` has just returned from it: the context's
+/// resume address and live registers are correct.
 #[inline]
 unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     let p = cx.proc;
@@ -554,7 +557,7 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
             cx.sweep_on();
         }
     }
-    // Signals fetched by a receive have left tasks that are run between time slices.
+    // Signals fetched by a receive may have left tasks to run between time slices.
     if (*p).ext().is_some_and(|e| !e.deferred.is_empty()) {
         (*p).state.keep_signals();
     }
@@ -562,14 +565,15 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     next
 }
 
-/// Ends the process by the reason that a signal left.
+/// Ends the process with the reason that a signal has left.
 ///
 /// # Safety
-/// The process in the context is this thread's, and has [`EXIT_PENDING`]. It is not used afterwards.
+/// The process in the context is this thread's, and has [`EXIT_PENDING`]. It is not used
+/// afterwards.
 #[inline]
 unsafe fn end(cx: &mut Cx) {
     if (*cx.proc).state.load().is_exiting() {
-        // It has ended within a function of a library.
+        // It has ended within a NIF.
         return exit::bury(cx);
     }
     let reason = (*cx.proc).take_exit_reason();
@@ -577,10 +581,10 @@ unsafe fn end(cx: &mut Cx) {
     exit::terminate(cx, t);
 }
 
-/// Reports a process that ended by an error that nobody caught.
+/// Reports a process that ended by an uncaught error.
 ///
 /// # Safety
-/// The process in the context is this thread's; `reason` is a term of it.
+/// The process in the context is this thread's; `reason` is one of its terms.
 #[inline]
 unsafe fn crashed(cx: &mut Cx, reason: Term) {
     if cx.interp.crashed && !(*cx.proc).has(process::SYSTEM) {
