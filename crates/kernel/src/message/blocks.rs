@@ -176,8 +176,11 @@ const fn words_for<T>() -> usize {
 /// `p` is not used afterwards.
 #[inline]
 pub(crate) unsafe fn unbox<T>(p: *mut T) {
-    std::ptr::drop_in_place(p);
-    free(p as *mut Signal, const { words_for::<T>() });
+    // SAFETY: by the contract, `p` is from `boxed`, which took a block of so many words.
+    unsafe {
+        std::ptr::drop_in_place(p);
+        free(p as *mut Signal, const { words_for::<T>() });
+    }
 }
 
 /// Frees the block of a signal of so many words.
@@ -190,19 +193,23 @@ pub unsafe fn free(s: *mut Signal, words: usize) {
     if words <= LARGEST {
         // With a fence no list is active, so only the last line runs.
         let done = CACHE.with(|c| {
-            let c = &mut *c.get();
+            // SAFETY: it belongs to this thread, and nothing called here comes back.
+            let c = unsafe { &mut *c.get() };
             if !c.active {
                 return false;
             }
             let l = &mut c.lists[words];
             let b = s as *mut Free;
-            (*b).next = l.first;
+            let next = l.first;
+            // SAFETY: the block is the caller's to free, and no smaller than a head.
+            unsafe { (*b).next = next };
             l.first = b;
             l.len += 1;
             if l.len == batch(words) + 1 {
-                l.second_batch = (*b).next;
+                l.second_batch = next;
             } else if l.len == 2 * batch(words) {
-                leave(l, words);
+                // SAFETY: it has just got its second batch.
+                unsafe { leave(l, words) };
             }
             true
         });
@@ -210,7 +217,8 @@ pub unsafe fn free(s: *mut Signal, words: usize) {
             return;
         }
     }
-    fence::deallocate(s as *mut u8, layout(words));
+    // SAFETY: by the contract, from `alloc` with this layout.
+    unsafe { fence::deallocate(s as *mut u8, layout(words)) };
 }
 
 /// Puts all but the last batch of a list on the shelf, or deallocates them.
@@ -231,9 +239,12 @@ unsafe fn leave(l: &mut List, words: usize) {
         return;
     }
     for _ in 0..batch(words) {
-        let next = (*b).next;
-        std::alloc::dealloc(b as *mut u8, layout(words));
-        b = next;
+        // SAFETY: by the contract, a chain of so many free blocks of this size.
+        unsafe {
+            let next = (*b).next;
+            std::alloc::dealloc(b as *mut u8, layout(words));
+            b = next;
+        }
     }
 }
 

@@ -123,11 +123,15 @@ impl Mailbox {
     /// `s` is a message owned by the caller.
     #[inline]
     pub(crate) unsafe fn append(&mut self, s: *mut Signal) {
-        (*s).link.next = std::ptr::null_mut();
-        *self.last = &mut (*s).link;
-        self.last = &mut (*s).link.next;
+        // SAFETY: the message is the caller's, and `last` is the address of `first` or of the last
+        // message's link.
+        unsafe {
+            (*s).link.next = std::ptr::null_mut();
+            *self.last = &mut (*s).link;
+            self.last = &mut (*s).link.next;
+            self.words += HEAD_WORDS + (*s).words();
+        }
         self.len += 1;
-        self.words += HEAD_WORDS + (*s).words();
     }
     /// Inserts a message behind those with priority.
     ///
@@ -146,7 +150,8 @@ impl Mailbox {
                 if p == place {
                     return true;
                 }
-                p = &mut (**p).next;
+                // SAFETY: from `first` links lead to `at`, so `p` leads to a message here.
+                p = unsafe { &mut (**p).next };
             }
             false
         };
@@ -164,15 +169,18 @@ impl Mailbox {
                 m.at = at;
             }
         }
-        let next: *mut *mut Link = &mut (*s).link.next;
-        (*s).link.next = *at;
-        *at = &mut (*s).link;
+        // SAFETY: the message is the caller's, and `at` is a link of the queue.
+        let next: *mut *mut Link = unsafe {
+            (*s).link.next = *at;
+            *at = &mut (*s).link;
+            self.words += HEAD_WORDS + (*s).words();
+            &mut (*s).link.next
+        };
         if self.last == at {
             self.last = next;
         }
         self.urgent_end = next;
         self.len += 1;
-        self.words += HEAD_WORDS + (*s).words();
     }
     /// Counts the words of a message of another node that was put in.
     pub(crate) fn count_external(&mut self, s: &Signal) {
@@ -189,24 +197,26 @@ impl Mailbox {
     /// # Safety
     /// `at` is a link of the queue, and leads to a message.
     pub(crate) unsafe fn decode(&mut self, at: *mut *mut Link, budget: usize) -> Decoded {
-        let s = *at as *mut Signal;
-        let (step, cost) = (*s).decode(budget);
+        // SAFETY: by the contract, the link leads to a message of this mailbox.
+        let s = unsafe { &mut *(*at as *mut Signal) };
+        let (step, cost) = s.decode(budget);
         match step {
             Step::More => Decoded::More(cost),
             Step::Whole(_) => {
                 self.undecoded -= 1;
-                if let Some(e) = (*s).as_external_mut() {
+                if let Some(e) = s.as_external_mut() {
                     self.words -= e.words();
                     self.words += e.recount();
                 }
                 Decoded::Whole(cost)
             }
-            Step::Bad => {
+            // SAFETY: as above. The message is ours once it is removed.
+            Step::Bad => unsafe {
                 let s = self.remove(at);
                 let u = (*s).take_undecoded();
                 Signal::free(s);
                 Decoded::Dropped(u)
-            }
+            },
         }
     }
     /// Whether there are messages that the current receive has not examined.
@@ -238,13 +248,16 @@ impl Mailbox {
     /// `m` came from [`Mailbox::boxed`] and is not used afterwards.
     #[inline]
     pub unsafe fn destroy(m: *mut Mailbox) {
-        let mut p = (*m).first;
-        while !p.is_null() {
-            let next = (*p).next;
-            Signal::free(p as *mut Signal);
-            p = next;
+        // SAFETY: by the contract, nobody uses the mailbox or its messages any more.
+        unsafe {
+            let mut p = (*m).first;
+            while !p.is_null() {
+                let next = (*p).next;
+                Signal::free(p as *mut Signal);
+                p = next;
+            }
+            blocks::unbox(m);
         }
-        blocks::unbox(m);
     }
     /// Removes the current message. The next receive starts at the first one.
     ///
@@ -252,7 +265,8 @@ impl Mailbox {
     /// There is a current message. The caller owns it afterwards.
     #[inline]
     pub(crate) unsafe fn unlink_current(&mut self) -> *mut Signal {
-        let s = self.remove(self.save);
+        // SAFETY: by the contract, `save` leads to a message.
+        let s = unsafe { self.remove(self.save) };
         self.save = &mut self.first;
         s
     }
@@ -262,9 +276,12 @@ impl Mailbox {
     /// `at` is a link of the queue, and leads to a message. The caller owns that afterwards.
     #[inline]
     unsafe fn remove(&mut self, at: *mut *mut Link) -> *mut Signal {
-        let s = *at;
-        let next: *mut *mut Link = &mut (*s).next;
-        *at = (*s).next;
+        // SAFETY: by the contract, `at` is a link of the queue and leads to a message.
+        let (s, next): (*mut Link, *mut *mut Link) = unsafe {
+            let s = *at;
+            *at = (*s).next;
+            (s, &mut (*s).next)
+        };
         if self.last == next {
             self.last = at;
         }
@@ -280,11 +297,13 @@ impl Mailbox {
             }
         }
         let s = s as *mut Signal;
+        // SAFETY: a link is the first word of its signal, which is out of the queue now.
+        let message = unsafe { &*s };
         self.len -= 1;
-        self.words -= HEAD_WORDS + (*s).words();
-        if let Some(e) = (*s).as_external() {
+        self.words -= HEAD_WORDS + message.words();
+        if let Some(e) = message.as_external() {
             self.words -= e.words();
-            self.undecoded -= usize::from((*s).is_undecoded());
+            self.undecoded -= usize::from(message.is_undecoded());
         }
         s
     }

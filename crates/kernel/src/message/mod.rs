@@ -7,6 +7,8 @@
 //! transit, and no longer use it. The receiver takes the whole queue, moves messages into its
 //! mailbox as they are (the block is the message) and handles the others.
 
+#![deny(unsafe_op_in_unsafe_fn)]
+
 pub mod blocks;
 pub mod external;
 pub mod mailbox;
@@ -261,8 +263,12 @@ impl Signal {
         }
         let info = self.off_heap.addr();
         let (first, end) = (info >> 32 & 0xFF, info >> 40 & 0xFF);
-        let words = (self as *const Signal as *const Term).add(HEAD_WORDS);
-        let t = copy::move_flat(t, words, (first, end), info as u32, to);
+        // SAFETY: the words of a flat signal follow its head, and `info` describes them; there is
+        // room at `to`.
+        let t = unsafe {
+            let words = (self as *const Signal as *const Term).add(HEAD_WORDS);
+            copy::move_flat(t, words, (first, end), info as u32, to)
+        };
         Some((t, end - first))
     }
     /// Returns a signal that holds a copy of `t`, which takes `n` words. It takes over the counts
@@ -426,20 +432,26 @@ impl Signal {
     /// The caller owns `s`, which is not a [`Kind::Run`]. Its terms are not used afterwards.
     #[inline]
     pub unsafe fn free(s: *mut Signal) {
-        if !(*s).plain() {
-            Self::release(s);
+        // SAFETY: by the contract, the signal is the caller's, and its block has so many words.
+        unsafe {
+            if !(*s).plain() {
+                Self::release(s);
+            }
+            blocks::free(s, (*s).words());
         }
-        blocks::free(s, (*s).words());
     }
     /// Releases what a signal owns outside its block.
     ///
     /// # Safety
     /// As for [`Signal::free`], once.
     unsafe fn release(s: *mut Signal) {
-        if (*s).kind == Kind::External {
-            drop(Box::from_raw((*s).off_heap as *mut external::External));
-        } else {
-            gc::release_off_heap(&mut (*s).take_off_heap());
+        // SAFETY: the signal is the caller's. The kind says what `off_heap` is.
+        unsafe {
+            if (*s).kind == Kind::External {
+                drop(Box::from_raw((*s).off_heap as *mut external::External));
+            } else {
+                gc::release_off_heap(&mut (*s).take_off_heap());
+            }
         }
     }
     /// Turns it into a fragment that holds its term.
@@ -448,12 +460,16 @@ impl Signal {
     /// The caller owns `s`, which is neither a [`Kind::Run`] nor a [`Kind::External`].
     #[inline]
     pub(crate) unsafe fn into_fragment(s: *mut Signal) -> (Term, Fragment) {
-        let term = (*s).term;
-        let words = (*s).words();
-        let mut o = (*s).take_off_heap();
-        o.bytes = gc::off_heap_bytes(&o);
-        let f = Fragment::from_block(s as *mut Term, HEAD_WORDS + words, HEAD_WORDS, o);
-        (term, f)
+        // SAFETY: by the contract, the signal is the caller's. Its block has as many words, and the
+        // terms in them own what its off-heap list has.
+        unsafe {
+            let term = (*s).term;
+            let words = (*s).words();
+            let mut o = (*s).take_off_heap();
+            o.bytes = gc::off_heap_bytes(&o);
+            let f = Fragment::from_block(s as *mut Term, HEAD_WORDS + words, HEAD_WORDS, o);
+            (term, f)
+        }
     }
     /// Turns it into an owned term.
     ///
@@ -461,7 +477,8 @@ impl Signal {
     /// As for [`Signal::into_fragment`].
     #[inline]
     pub unsafe fn into_owned(s: *mut Signal) -> OwnedTerm {
-        let (t, f) = Self::into_fragment(s);
+        // SAFETY: the contract is the same.
+        let (t, f) = unsafe { Self::into_fragment(s) };
         OwnedTerm::from_parts(t, f)
     }
 }

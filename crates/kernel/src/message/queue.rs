@@ -86,7 +86,8 @@ impl InTransit {
             if w & PTR_MASK == CLOSED || !is_target() {
                 return Err(Closed);
             }
-            (*sig).next = (w & PTR_MASK) as *mut Link;
+            // SAFETY: the signal is the caller's until the exchange succeeds.
+            unsafe { (*sig).next = (w & PTR_MASK) as *mut Link };
             match self.0.compare_exchange_weak(
                 w,
                 (w & !PTR_MASK) | sig as u64,
@@ -159,13 +160,15 @@ pub(crate) fn prefetch(p: *const u8) {
 unsafe fn reverse(mut p: *mut Link) -> *mut Link {
     let mut out: *mut Link = std::ptr::null_mut();
     while !p.is_null() {
-        let next = (*p).next;
+        // SAFETY: by the contract, `p` is a link of the chain.
+        let next = unsafe { (*p).next };
         // Most signals lie in another processor's cache, adjacent if one sender made them.
         let stride = (next as isize).wrapping_sub(p as isize);
         if (-1024..=1024).contains(&stride) {
             prefetch((next as *const u8).wrapping_offset(stride * 8));
         }
-        (*p).next = out;
+        // SAFETY: as above.
+        unsafe { (*p).next = out };
         out = p;
         p = next;
     }

@@ -157,9 +157,14 @@ impl Dict {
         if words == 0 || head.is_lent() || HEAD_WORDS + words > room || !self.few() {
             return;
         }
-        (to as *mut Head).write(head.lent());
-        let to = to.add(HEAD_WORDS);
-        std::ptr::copy_nonoverlapping(self.at, to, words);
+        // SAFETY: by the contract, there is room for the head and as many words, which are not
+        // those of the block.
+        let to = unsafe {
+            (to as *mut Head).write(head.lent());
+            let to = to.add(HEAD_WORDS);
+            std::ptr::copy_nonoverlapping(self.at, to, words);
+            to
+        };
         self.set_slots(&[]);
         self.at = to;
     }

@@ -11,6 +11,8 @@
 //! Everything else belongs to the owner: the thread that set `RUNNING` in the state word, or that
 //! holds the cell before it is published.
 
+#![deny(unsafe_op_in_unsafe_fn)]
+
 mod dense;
 pub mod dict;
 pub mod ext;
@@ -297,7 +299,8 @@ impl Process {
     #[inline]
     pub(crate) unsafe fn drop_ext(&mut self) {
         if !self.ext.is_null() {
-            blocks::unbox(self.ext);
+            // SAFETY: by the contract, nobody uses it any more. `ext_mut` has made it.
+            unsafe { blocks::unbox(self.ext) };
             self.ext = std::ptr::null_mut();
         }
     }
@@ -378,7 +381,9 @@ impl Process {
     /// # Safety
     /// `p` was reserved by the caller and not published.
     pub unsafe fn init(p: *mut Process, group_leader: Term, parent: u32) {
-        let me = &mut *p;
+        // SAFETY: by the contract, the cell is the caller's alone. All fields but the atomics,
+        // which are valid in any cell, are integers and pointers, for which any bits are a value.
+        let me = unsafe { &mut *p };
         me.pc = std::ptr::null();
         me.timeout_pc = std::ptr::null();
         me.heap = me.inline_words();
@@ -417,12 +422,14 @@ impl Process {
         let most = u32::MAX as usize;
         if size > most || off_heap.bytes > most || !packs_regions(&off_heap) {
             let mut h = Heap::empty();
-            self.unpack(&mut h);
+            // SAFETY: by the contract; `init` has left a packed heap.
+            unsafe { self.unpack(&mut h) };
             (h.heap, h.high_water, h.htop) = (block.start, block.start, top);
             (h.stop, h.hend) = (stop, block.end);
             h.inline_block = std::ptr::eq(block.start, self.inline_words());
             h.off_heap = off_heap;
-            self.pack(&mut h);
+            // SAFETY: by the contract; `h` is its heap now.
+            unsafe { self.pack(&mut h) };
             return;
         }
         self.heap = block.start;
@@ -445,7 +452,8 @@ impl Process {
     /// The caller owns the process, whose heap is packed.
     #[inline]
     pub(crate) unsafe fn boxed_heap(&self) -> Option<&Heap> {
-        (self.block_words == 0).then(|| &*(self.heap as *const Heap))
+        // SAFETY: by the contract, the heap is packed. Then a size of 0 says that `heap` is a box.
+        (self.block_words == 0).then(|| unsafe { &*(self.heap as *const Heap) })
     }
 
     /// Counts a time slice of a long turn of `slices` (a power of two, at most 16). Returns whether
@@ -478,7 +486,8 @@ impl Process {
     /// The caller owns the process, whose heap is packed.
     #[inline]
     pub(crate) unsafe fn heap_block_words(&self) -> usize {
-        match self.boxed_heap() {
+        // SAFETY: the contract is the same.
+        match unsafe { self.boxed_heap() } {
             Some(h) => h.block_words(),
             None => self.block_words as usize,
         }
@@ -497,7 +506,8 @@ impl Process {
     /// # Safety
     /// The caller owns the process, whose heap is packed.
     pub(crate) unsafe fn heap_blocks_words(&self) -> usize {
-        match self.boxed_heap() {
+        // SAFETY: the contract is the same.
+        match unsafe { self.boxed_heap() } {
             None => self.block_words as usize,
             Some(h) => h.block_words() + h.old_block_words() + h.frag_words,
         }
@@ -510,7 +520,8 @@ impl Process {
     #[inline]
     pub(crate) unsafe fn drop_boxed_heap(&mut self) {
         if self.block_words == 0 {
-            drop(Box::from_raw(self.heap as *mut Heap));
+            // SAFETY: a size of 0 says that `heap` is a box. It is not used afterwards.
+            drop(unsafe { Box::from_raw(self.heap as *mut Heap) });
             self.heap = std::ptr::null_mut();
             self.block_words = INLINE_WORDS as u32;
         }
@@ -523,15 +534,19 @@ impl Process {
     #[inline]
     pub(crate) unsafe fn unpack(&mut self, h: &mut Heap) {
         if self.block_words == 0 {
-            std::ptr::swap(h, self.heap as *mut Heap);
+            // SAFETY: a size of 0 says that `heap` is a box.
+            unsafe { std::ptr::swap(h, self.heap as *mut Heap) };
             h.inline_block = std::ptr::eq(h.heap, self.inline_words());
             return;
         }
         h.heap = self.heap;
-        h.htop = self.heap.add(self.htop as usize);
-        h.stop = self.heap.add(self.stop as usize);
-        h.hend = self.heap.add(self.block_words as usize);
-        h.high_water = self.heap.add(self.high_water as usize);
+        // SAFETY: the offsets are within the block, or at its end.
+        unsafe {
+            h.htop = self.heap.add(self.htop as usize);
+            h.stop = self.heap.add(self.stop as usize);
+            h.hend = self.heap.add(self.block_words as usize);
+            h.high_water = self.heap.add(self.high_water as usize);
+        }
         h.old_heap = std::ptr::null_mut();
         h.old_htop = std::ptr::null_mut();
         h.old_hend = std::ptr::null_mut();
@@ -542,7 +557,8 @@ impl Process {
             regions: Default::default(),
         };
         if self.off_heap.addr() & IN_REGION != 0 {
-            unpack_region(&mut h.off_heap);
+            // SAFETY: the tag says that the word was made from one region.
+            unsafe { unpack_region(&mut h.off_heap) };
         }
         if h.sent.is_some() {
             h.sent = None;
@@ -566,7 +582,8 @@ impl Process {
         h.inline_block = std::ptr::eq(self.heap, self.inline_words());
         settings(h);
         if !self.ext.is_null() {
-            (*self.ext).apply_settings(h);
+            // SAFETY: owned by this process, and made by `ext_mut`.
+            unsafe { (*self.ext).apply_settings(h) };
         }
     }
 
@@ -595,10 +612,12 @@ impl Process {
                 self.heap = Box::into_raw(Box::new(Heap::empty())) as *mut Term;
                 self.block_words = 0;
             }
-            std::ptr::swap(h, self.heap as *mut Heap);
+            // SAFETY: a size of 0 says that `heap` is a box.
+            unsafe { std::ptr::swap(h, self.heap as *mut Heap) };
             return;
         }
-        self.drop_boxed_heap();
+        // SAFETY: the heap is in `h`, not in the box.
+        unsafe { self.drop_boxed_heap() };
         let off = |p: *mut Term| ((p as usize - h.heap as usize) >> 3) as u32;
         self.htop = off(h.htop);
         self.stop = off(h.stop);
@@ -647,7 +666,8 @@ fn pack_off_heap(mut o: OffHeap) -> *mut Term {
 unsafe fn unpack_region(o: &mut OffHeap) {
     let r = o.first.wrapping_byte_sub(IN_REGION) as *const Region;
     o.first = std::ptr::null_mut();
-    o.regions.adopt(&*r);
+    // SAFETY: by the contract, `pack_off_heap` has made the word from a region with its count.
+    o.regions.adopt(unsafe { &*r });
 }
 
 /// Loads a process into a context, and saves it from there.
@@ -680,12 +700,14 @@ impl purlin_native::cx::Owner for Process {
 impl Enter for Cx {
     #[inline]
     unsafe fn enter(&mut self, p: *mut Process) {
-        let me = &mut *p;
+        // SAFETY: by the contract, the process is the caller's.
+        let me = unsafe { &mut *p };
         self.proc = p;
         if purlin_term::fence::on() {
             purlin_term::fence::runs(me.pid().raw());
         }
-        me.unpack(&mut self.heap);
+        // SAFETY: as above; the heap of a process that is not entered is packed.
+        unsafe { me.unpack(&mut self.heap) };
         let n = me.live as usize;
         if n > 0 {
             if me.has(REGS_IN_EXT) {
@@ -694,7 +716,8 @@ impl Enter for Cx {
                 self.x[..n].copy_from_slice(&regs);
             } else {
                 for i in 0..n {
-                    self.x[i] = *self.heap.htop.add(i);
+                    // SAFETY: `leave` has saved `n` registers above the heap's top.
+                    self.x[i] = unsafe { *self.heap.htop.add(i) };
                 }
             }
         }
@@ -702,19 +725,24 @@ impl Enter for Cx {
 
     #[inline]
     unsafe fn leave(&mut self, pc: *const u64, live: usize) {
-        let me = &mut *self.proc;
+        // SAFETY: the process in a context is its thread's.
+        let me = unsafe { &mut *self.proc };
         me.pc = pc;
         me.live = live as u16;
         if live > 0 {
             if self.heap.free_words() >= live {
-                std::ptr::copy_nonoverlapping(self.x.as_ptr(), self.heap.htop, live);
+                // SAFETY: there is room for them, by the heap's pointers, which are current.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(self.x.as_ptr(), self.heap.htop, live);
+                }
             } else {
                 let regs = self.x[..live].to_vec();
                 me.ext_mut().regs = regs;
                 me.flags |= REGS_IN_EXT;
             }
         }
-        me.pack(&mut self.heap);
+        // SAFETY: as above; the context has its heap.
+        unsafe { me.pack(&mut self.heap) };
     }
 }
 

@@ -240,7 +240,8 @@ impl Table {
     #[inline]
     pub(crate) unsafe fn release_or_keep(&self, p: *mut Process, keep: bool) {
         if !keep {
-            return self.release(p);
+            // SAFETY: the contract is the same.
+            return unsafe { self.release(p) };
         }
         if let Some(other) = SPARE.with(|s| s.replace(self.index(p) + 1)).checked_sub(1) {
             self.0.release(other);

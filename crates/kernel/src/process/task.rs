@@ -25,8 +25,12 @@ impl Signal {
     /// The caller owns `s`, which is of that kind and not used afterwards.
     #[inline]
     pub(crate) unsafe fn into_task(s: *mut Signal) -> Task {
-        let t = Box::from_raw((*s).term.raw() as *mut Task);
-        blocks::free(s, 0);
-        *t
+        // SAFETY: by the contract, the signal is the caller's. `task` has made it, with a box as
+        // its term and no further words.
+        unsafe {
+            let t = Box::from_raw((*s).term.raw() as *mut Task);
+            blocks::free(s, 0);
+            *t
+        }
     }
 }

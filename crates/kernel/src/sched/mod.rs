@@ -13,8 +13,10 @@
 //! - [`COUNTS`], [`Resting`] and [`Dirty`] are statistics: all `Relaxed`. A scheduler is the only
 //!   writer of its own counters, so load and store suffice there.
 //! - [`ANY_BOUND`] and the processors in [`Here`] are `Relaxed` hints. The owner of a process binds
-//!   it before it queues it, so the scheduler that takes it sees the binding through the queue's
-//!   lock.
+//!   it. A thread that queues the process later, or takes it from a queue, has synchronised with
+//!   the owner through the state word or the queue's lock, and so sees the binding.
+
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod binding;
 pub mod later;

@@ -97,25 +97,39 @@ pub(crate) fn fetch_all(cx: &mut Cx) -> bool {
 /// The process in the context is this thread's. The signal is owned by the caller, in no chain, and
 /// not used afterwards.
 unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
-    let p = &mut *cx.proc;
-    match (*s).kind {
-        Kind::Message => message(cx, s, false),
-        Kind::AliasMessage | Kind::UrgentMessage => alias_message(cx, s),
-        Kind::LinkExit | Kind::Exit => exit(cx, s),
-        Kind::Link | Kind::Monitor | Kind::Run if p.has(EXIT_PENDING) => behind_end(p, s),
+    // SAFETY: by the contract, process and signal are this thread's.
+    let (p, kind, term) = unsafe { (&mut *cx.proc, (*s).kind, (*s).term) };
+    match kind {
+        // SAFETY: the contract is the same.
+        Kind::Message => return unsafe { message(cx, s, false) },
+        // SAFETY: the contract is the same.
+        Kind::AliasMessage | Kind::UrgentMessage => return unsafe { alias_message(cx, s) },
+        // SAFETY: the contract is the same.
+        Kind::LinkExit | Kind::Exit => return unsafe { exit(cx, s) },
+        // SAFETY: the contract is the same.
+        Kind::Down => return unsafe { down(cx, s) },
+        // SAFETY: the contract is the same, and the kind is that of the function.
+        Kind::External => return unsafe { external(cx, s) },
+        Kind::Link | Kind::Monitor | Kind::Run if p.has(EXIT_PENDING) => {
+            // SAFETY: the contract is the same.
+            return unsafe { behind_end(p, s) };
+        }
+        Kind::Run => {
+            // SAFETY: the signal is the caller's, and of that kind.
+            let task = unsafe { Signal::into_task(s) };
+            return task(Some(cx));
+        }
         Kind::Link => {
-            events::tie(p, Tie::GettingLinked, (*s).term);
-            link(p, (*s).term);
-            Signal::free(s);
+            events::tie(p, Tie::GettingLinked, term);
+            link(p, term);
         }
         Kind::Unlink => {
-            if let Some(&[from, id]) = (*s).term.as_tuple() {
+            if let Some(&[from, id]) = term.as_tuple() {
                 unlinked(p, from, id);
             }
-            Signal::free(s);
         }
         Kind::UnlinkAck => {
-            if let Some(&[from, id]) = (*s).term.as_tuple()
+            if let Some(&[from, id]) = term.as_tuple()
                 && let Some(e) = p.ext()
             {
                 let n = id.as_small().unwrap_or(0) as u32;
@@ -126,31 +140,24 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
                     e.links.remove(&Peer::of(from));
                 }
             }
-            Signal::free(s);
         }
         Kind::Monitor => {
-            if let Some(&[r, by, name]) = (*s).term.as_tuple()
+            if let Some(&[r, by, name]) = term.as_tuple()
                 && let Some(k) = ref_key(r)
             {
                 p.ext_mut().watchers.insert(k, Watcher::new(by, name));
             }
-            Signal::free(s);
         }
         Kind::Demonitor => {
-            if let Some(&[r, _]) = (*s).term.as_tuple()
+            if let Some(&[r, _]) = term.as_tuple()
                 && let (Some(k), Some(e)) = (ref_key(r), p.ext())
             {
                 e.watchers.remove(&k);
             }
-            Signal::free(s);
-        }
-        Kind::Down => down(cx, s),
-        Kind::External => external(cx, s),
-        Kind::Run => {
-            let task = Signal::into_task(s);
-            task(Some(cx));
         }
     }
+    // SAFETY: it is the caller's, and its term is not used any more.
+    unsafe { Signal::free(s) };
 }
 
 /// Keeps or answers a signal that has arrived behind the one that ends the process. The process
@@ -161,7 +168,8 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
 #[cold]
 unsafe fn behind_end(p: &mut Process, s: *mut Signal) {
     if p.state.load().is_exiting() {
-        drain_dead(p.pid(), s as *mut Link);
+        // SAFETY: by the contract, the signal is the caller's, a chain of one.
+        unsafe { drain_dead(p.pid(), s as *mut Link) };
     } else {
         p.ext_mut().behind_end.push(s);
     }
@@ -174,26 +182,33 @@ unsafe fn behind_end(p: &mut Process, s: *mut Signal) {
 /// say.
 unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
     let mut from = None;
-    if (*s).sequel == Sequel::Token
-        && let Some((_, msg)) = (*s).term.as_cons()
+    // SAFETY: by the contract, the signal is the caller's.
+    let msg = unsafe { &mut *s };
+    if msg.sequel == Sequel::Token
+        && let Some((_, m)) = msg.term.as_cons()
     {
-        (*s).term = msg;
+        msg.term = m;
     }
-    if (*s).sent_by {
-        (*s).sent_by = false;
-        if let Some((who, msg)) = (*s).term.as_cons() {
+    if msg.sent_by {
+        msg.sent_by = false;
+        if let Some((who, m)) = msg.term.as_cons() {
             from = Some(who);
-            (*s).term = msg;
+            msg.term = m;
         }
     }
-    if (*cx.proc).has(crate::process::TRACED) {
-        events::sink().received(cx, from, (*s).term);
+    let term = msg.term;
+    // SAFETY: by the contract, the process is this thread's.
+    if unsafe { (*cx.proc).has(crate::process::TRACED) } {
+        events::sink().received(cx, from, term);
     }
-    let m = (*cx.proc).mailbox_mut();
-    if urgent {
-        m.put_first(s);
-    } else {
-        m.append(s);
+    // SAFETY: as above; the signal is a message now.
+    unsafe {
+        let m = (*cx.proc).mailbox_mut();
+        if urgent {
+            m.put_first(s);
+        } else {
+            m.append(s);
+        }
     }
 }
 
@@ -202,16 +217,19 @@ unsafe fn message(cx: &mut Cx, s: *mut Signal, urgent: bool) {
 /// # Safety
 /// As for [`handle`].
 unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
-    let p = &mut *cx.proc;
-    let Some((r, msg)) = (*s).term.as_cons() else {
-        return Signal::free(s);
-    };
-    let Some(urgent) = passes(p, r, (*s).kind == Kind::UrgentMessage) else {
-        return Signal::free(s);
-    };
-    (*s).kind = Kind::Message;
-    (*s).term = msg;
-    message(cx, s, urgent);
+    // SAFETY: by the contract, process and signal are this thread's.
+    unsafe {
+        let p = &mut *cx.proc;
+        let Some((r, msg)) = (*s).term.as_cons() else {
+            return Signal::free(s);
+        };
+        let Some(urgent) = passes(p, r, (*s).kind == Kind::UrgentMessage) else {
+            return Signal::free(s);
+        };
+        (*s).kind = Kind::Message;
+        (*s).term = msg;
+        message(cx, s, urgent);
+    }
 }
 
 /// Returns `None` if the alias `r` is not active, or else whether the message has priority: if it
@@ -262,33 +280,39 @@ fn passes(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
 /// # Safety
 /// As for [`handle`]; the signal is a [`Kind::External`].
 unsafe fn external(cx: &mut Cx, s: *mut Signal) {
-    let p = &mut *cx.proc;
+    // SAFETY: by the contract, process and signal are this thread's.
+    let (p, msg) = unsafe { (&mut *cx.proc, &mut *s) };
     let mut urgent = false;
-    if let Some(alias) = (*s).take_alias() {
-        match passes(p, alias.term(), (*s).is_urgent()) {
+    if let Some(alias) = msg.take_alias() {
+        match passes(p, alias.term(), msg.is_urgent()) {
             Some(first) => urgent = first,
-            None => return Signal::free(s),
+            // SAFETY: it is the caller's, and not used any more.
+            None => return unsafe { Signal::free(s) },
         }
     }
     if p.has(crate::process::TRACED) {
-        let from = (*s).origin();
-        match (*s).decode(usize::MAX).0 {
+        let from = msg.origin();
+        match msg.decode(usize::MAX).0 {
             Step::Whole(t) => events::sink().received(cx, from, t),
             Step::More | Step::Bad => {
-                let u = (*s).take_undecoded();
-                Signal::free(s);
+                let u = msg.take_undecoded();
+                // SAFETY: as above.
+                unsafe { Signal::free(s) };
                 u.iter().for_each(|u| u.refused());
                 return;
             }
         }
     }
-    let m = (*cx.proc).mailbox_mut();
-    if urgent {
-        m.put_first(s);
-    } else {
-        m.append(s);
+    // SAFETY: as above; the mailbox owns the message from then on, and stays this thread's.
+    unsafe {
+        let m = (*cx.proc).mailbox_mut();
+        if urgent {
+            m.put_first(s);
+        } else {
+            m.append(s);
+        }
+        m.count_external(&*s);
     }
-    m.count_external(&*s);
 }
 
 /// Tells the target of `m` that the process `me` no longer monitors it by `r`.
@@ -321,16 +345,18 @@ pub fn send_demonitor(from: Term, to: Term, r: Term) {
 /// # Safety
 /// As for [`handle`].
 unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
-    let p = &mut *cx.proc;
-    let broken = (*s).kind == Kind::LinkExit;
+    // SAFETY: by the contract, process and signal are this thread's.
+    let (p, signal) = unsafe { (&mut *cx.proc, &mut *s) };
+    let broken = signal.kind == Kind::LinkExit;
     let mut urgent = false;
-    if (*s).sequel == Sequel::Token
-        && let Some((_, told)) = (*s).term.as_cons()
+    if signal.sequel == Sequel::Token
+        && let Some((_, told)) = signal.term.as_cons()
     {
-        (*s).term = told;
+        signal.term = told;
     }
-    let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
-        return Signal::free(s);
+    let Some(&[_, from, reason]) = signal.term.as_tuple() else {
+        // SAFETY: it is the caller's, and not used any more.
+        return unsafe { Signal::free(s) };
     };
     if broken {
         // Only an existing link that is not being removed breaks.
@@ -347,10 +373,12 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
                 events::tie(p, Tie::GettingUnlinked, from);
             }
         } else {
-            return Signal::free(s);
+            // SAFETY: as above.
+            return unsafe { Signal::free(s) };
         }
     }
-    exited(cx, s, broken, urgent);
+    // SAFETY: the contract is the same.
+    unsafe { exited(cx, s, broken, urgent) };
 }
 
 /// Applies the exit signal of `from`, on another node, whose link has already been removed. It may
@@ -431,8 +459,12 @@ pub fn link_refused(cx: &mut Cx, with: Term, reason: Term, urgent: bool) {
 /// The signal is owned by the caller, and of a kind that takes nothing else from the running
 /// process: a message, also to an alias, an exit signal, or the end of a monitored object.
 pub unsafe fn arrived(cx: &mut Cx, s: *mut Signal) {
-    (*s).link.next = std::ptr::null_mut();
-    handle(cx, s);
+    // SAFETY: by the contract, the signal is the caller's; the process in a context is its
+    // thread's.
+    unsafe {
+        (*s).link.next = std::ptr::null_mut();
+        handle(cx, s);
+    }
 }
 
 /// Applies an exit signal whose link, if it has one, is removed already.
@@ -440,22 +472,21 @@ pub unsafe fn arrived(cx: &mut Cx, s: *mut Signal) {
 /// # Safety
 /// As for [`handle`].
 unsafe fn exited(cx: &mut Cx, s: *mut Signal, broken: bool, urgent: bool) {
-    let p = &mut *cx.proc;
-    let Some(&[_, from, reason]) = (*s).term.as_tuple() else {
-        return Signal::free(s);
-    };
-    if !broken && reason == am::KILL {
-        p.end_for(am::KILLED);
-        return Signal::free(s);
+    // SAFETY: by the contract, process and signal are this thread's.
+    let (p, signal) = unsafe { (&mut *cx.proc, &mut *s) };
+    if let Some(&[_, from, reason]) = signal.term.as_tuple() {
+        if !broken && reason == am::KILL {
+            p.end_for(am::KILLED);
+        } else if p.has(TRAP_EXIT) {
+            signal.kind = Kind::Message;
+            // SAFETY: the contract is the same; the tuple is the message.
+            return unsafe { message(cx, s, urgent) };
+        } else if reason != am::NORMAL || (!broken && from == p.pid()) {
+            p.end_for(reason);
+        }
     }
-    if p.has(TRAP_EXIT) {
-        (*s).kind = Kind::Message;
-        return message(cx, s, urgent);
-    }
-    if reason != am::NORMAL || (!broken && from == p.pid()) {
-        p.end_for(reason);
-    }
-    Signal::free(s);
+    // SAFETY: it is the caller's, and not used any more.
+    unsafe { Signal::free(s) };
 }
 
 #[inline]
@@ -493,9 +524,11 @@ pub fn monitor_down_here(cx: &mut Cx, r: Term, object: Term, reason: Term) {
 /// # Safety
 /// As for [`handle`].
 unsafe fn down(cx: &mut Cx, s: *mut Signal) {
-    let p = &mut *cx.proc;
-    let Some(&[_, r, kind, object, reason]) = (*s).term.as_tuple() else {
-        return Signal::free(s);
+    // SAFETY: by the contract, process and signal are this thread's.
+    let (p, signal) = unsafe { (&mut *cx.proc, &mut *s) };
+    let Some(&[_, r, kind, object, reason]) = signal.term.as_tuple() else {
+        // SAFETY: it is the caller's, and not used any more.
+        return unsafe { Signal::free(s) };
     };
     let mut urgent = false;
     let m = ref_key(r).and_then(|k| {
@@ -510,22 +543,28 @@ unsafe fn down(cx: &mut Cx, s: *mut Signal) {
         Some(m)
     });
     let Some(m) = m else {
-        return Signal::free(s);
+        // SAFETY: as above.
+        return unsafe { Signal::free(s) };
     };
     match m.tag() {
         None => {
             if plants::due(Plant::DownTwice, 100) {
                 let again = Signal::tuple_of(Kind::Message, &[am::DOWN, r, kind, object, reason]);
-                message(cx, again, false);
+                // SAFETY: a fresh signal.
+                unsafe { message(cx, again, false) };
             }
-            (*s).kind = Kind::Message;
-            message(cx, s, urgent);
+            signal.kind = Kind::Message;
+            // SAFETY: the contract is the same; the tuple is the message.
+            unsafe { message(cx, s, urgent) };
         }
         Some(tag) => {
             let t = Signal::tuple_of(Kind::Message, &[tag, r, kind, object, reason]);
-            (*t).sequel = (*s).sequel;
-            Signal::free(s);
-            message(cx, t, urgent);
+            // SAFETY: a fresh signal, which has copies of the terms of the old one.
+            unsafe {
+                (*t).sequel = signal.sequel;
+                Signal::free(s);
+                message(cx, t, urgent);
+            }
         }
     }
 }
@@ -600,14 +639,20 @@ fn is_alias(p: &mut Process, numbers: [u32; 3]) -> bool {
 pub(crate) unsafe fn drain_dead(me: Term, mut chain: *mut Link) {
     while !chain.is_null() {
         let s = chain as *mut Signal;
-        chain = (*s).link.next;
-        match (*s).kind {
+        // SAFETY: by the contract, the chain is the caller's.
+        let (kind, term) = unsafe {
+            chain = (*s).link.next;
+            ((*s).kind, (*s).term)
+        };
+        match kind {
             Kind::Run => {
-                Signal::into_task(s)(None);
+                // SAFETY: as above, and it is of that kind.
+                let task = unsafe { Signal::into_task(s) };
+                task(None);
                 continue;
             }
             Kind::Link => {
-                let from = (*s).term;
+                let from = term;
                 if from.is_local_pid() {
                     link_exit(me, from, am::NOPROC);
                 } else {
@@ -615,18 +660,20 @@ pub(crate) unsafe fn drain_dead(me: Term, mut chain: *mut Link) {
                 }
             }
             Kind::Unlink => {
-                if let Some(&[from, id]) = (*s).term.as_tuple() {
-                    push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id]));
+                if let Some(&[from, id]) = term.as_tuple() {
+                    // SAFETY: a fresh signal.
+                    unsafe { push_or_free(from, Signal::tuple_of(Kind::UnlinkAck, &[me, id])) };
                 }
             }
             Kind::Monitor => {
-                if let Some(&[r, by, name]) = (*s).term.as_tuple() {
+                if let Some(&[r, by, name]) = term.as_tuple() {
                     tell_down(by, r, me, name, am::NOPROC);
                 }
             }
             _ => {}
         }
-        Signal::free(s);
+        // SAFETY: as above; it is not used any more.
+        unsafe { Signal::free(s) };
     }
 }
 

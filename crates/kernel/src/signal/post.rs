@@ -18,7 +18,8 @@ use std::sync::atomic::Ordering;
 #[inline]
 pub unsafe fn push(to: Term, sig: *mut Signal) -> bool {
     match table().find(to) {
-        Some(p) => push_at(p, to, sig) != Pushed::Refused,
+        // SAFETY: by the contract; `p` is a cell.
+        Some(p) => unsafe { push_at(p, to, sig) != Pushed::Refused },
         None => false,
     }
 }
@@ -39,7 +40,8 @@ pub(crate) enum Pushed {
 /// As for [`push`]; `p` is a cell.
 #[inline]
 pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pushed {
-    match put(p, to, sig) {
+    // SAFETY: the contract is the same.
+    match unsafe { put(p, to, sig) } {
         None => Pushed::Refused,
         Some(Wake::Enqueue(prio)) => {
             sched::enqueue(p, prio);
@@ -62,14 +64,15 @@ pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pus
 #[inline(always)]
 unsafe fn put(p: *mut Process, to: Term, sig: *mut Signal) -> Option<Wake> {
     let data = to.pid_data();
-    let target = &*p;
-    let control = !(*sig).kind.is_message();
-    let pushed = target.in_transit.push(&mut (*sig).link, || {
-        target.id.load(Ordering::Acquire) == data
-    });
+    // SAFETY: cells are never unmapped. Only the atomics of this one are read, whoever owns it.
+    let (id, in_transit, state) = unsafe { (&(*p).id, &(*p).in_transit, &(*p).state) };
+    // SAFETY: the signal is the caller's.
+    let (control, link) = unsafe { (!(*sig).kind.is_message(), &raw mut (*sig).link) };
+    // SAFETY: as above. Blocks of signals are aligned to words, below 2^48.
+    let pushed = unsafe { in_transit.push(link, || id.load(Ordering::Acquire) == data) };
     pushed.ok()?;
     delays::where_hot();
-    Some(target.state.wake_for(control))
+    Some(state.wake_for(control))
 }
 
 /// As [`push`], but leaves the wake-up to the caller. Returns the cell of the process and what the
@@ -80,7 +83,9 @@ unsafe fn put(p: *mut Process, to: Term, sig: *mut Signal) -> Option<Wake> {
 #[cfg_attr(test, allow(dead_code))] // Tests of timers record what fires instead.
 pub(crate) unsafe fn push_only(to: Term, sig: *mut Signal) -> Option<(u32, Wake)> {
     let p = table().find(to)?;
-    Some((table().index(p), put(p, to, sig)?))
+    // SAFETY: by the contract; `p` is a cell.
+    let wake = unsafe { put(p, to, sig)? };
+    Some((table().index(p), wake))
 }
 
 /// As [`push`]. Frees a signal that can't be delivered.
@@ -89,11 +94,14 @@ pub(crate) unsafe fn push_only(to: Term, sig: *mut Signal) -> Option<(u32, Wake)
 /// As for [`push`]; `sig` is no [`Kind::Run`].
 #[inline]
 pub unsafe fn push_or_free(to: Term, sig: *mut Signal) -> bool {
-    let ok = push(to, sig);
-    if !ok {
-        Signal::free(sig);
+    // SAFETY: by the contract. A signal that was not delivered is still the caller's.
+    unsafe {
+        let ok = push(to, sig);
+        if !ok {
+            Signal::free(sig);
+        }
+        ok
     }
-    ok
 }
 
 /// Sends a copy of `msg` to a local process, from any thread. Returns false if there is no such

@@ -110,7 +110,8 @@ unsafe fn decode_current(cx: &mut Cx, m: &mut Mailbox) -> bool {
     if gc::stress_roll(2) {
         budget = 7;
     }
-    match m.decode(m.save, budget) {
+    // SAFETY: by the contract, `save` leads to a message.
+    match unsafe { m.decode(m.save, budget) } {
         Decoded::More(cost) => {
             cx.bump(cost);
             false
@@ -159,10 +160,11 @@ pub fn decode_all(cx: &mut Cx) {
 /// The caller owns the process.
 #[inline(always)]
 pub unsafe fn walks(p: *mut process::Process) -> bool {
-    let Some(m) = p.as_mut().and_then(|p| p.mailbox.as_mut()) else {
+    // SAFETY: by the contract, the caller owns the process, and its mailbox, if there is one.
+    let Some(m) = (unsafe { p.as_mut().and_then(|p| p.mailbox.as_mut()) }) else {
         return false;
     };
-    !(*m.save).is_null() && !m.at_marker && !std::ptr::eq(m.save, &m.first) && m.is_decoded()
+    m.has_current() && !m.at_marker && !std::ptr::eq(m.save, &m.first) && m.is_decoded()
 }
 
 /// For a receive that [`walks`]: returns the first message from the current one on that `passes`,
@@ -177,21 +179,27 @@ pub unsafe fn walk(
     mut reds: i64,
     passes: impl Fn(Term) -> bool,
 ) -> (Option<Term>, i64) {
-    let m = &mut *(*p).mailbox;
+    // SAFETY: by the contract, the caller owns the process, which has a mailbox if it `walks`.
+    let m = unsafe { &mut *(*p).mailbox };
     m.copied_end = std::ptr::null_mut();
     let mut save = m.save;
     let found = loop {
-        let s = *save as *mut Signal;
+        // SAFETY: `save` is the address of `first` or of the link of a message in the queue.
+        let s = unsafe { *save } as *mut Signal;
         if s.is_null() {
             break None;
         }
-        fetch_ahead(s);
-        let t = (*s).term;
+        // SAFETY: a message of the queue.
+        let t = unsafe {
+            fetch_ahead(s);
+            (*s).term
+        };
         if reds <= 1 || passes(t) {
             break Some(t);
         }
         reds -= 1;
-        save = &mut (*s).link.next;
+        // SAFETY: as above.
+        save = unsafe { &mut (*s).link.next };
     };
     m.save = save;
     (found, reds)
@@ -205,7 +213,8 @@ pub unsafe fn walk(
 /// prefetched, never read.
 #[inline(always)]
 unsafe fn fetch_ahead(s: *mut Signal) {
-    let next = (*s).link.next as *const u8;
+    // SAFETY: by the contract, a message of the queue.
+    let next = unsafe { (*s).link.next } as *const u8;
     prefetch(next);
     let stride = (next as isize).wrapping_sub(s as isize);
     prefetch(next.wrapping_offset(stride * 8));
@@ -217,14 +226,17 @@ unsafe fn fetch_ahead(s: *mut Signal) {
 /// The caller owns the process.
 #[inline(always)]
 pub unsafe fn walk_on(p: *mut process::Process) -> bool {
-    let Some(m) = p.as_mut().and_then(|p| p.mailbox.as_mut()) else {
+    // SAFETY: by the contract, the caller owns the process, and its mailbox, if there is one.
+    let Some(m) = (unsafe { p.as_mut().and_then(|p| p.mailbox.as_mut()) }) else {
         return false;
     };
-    let s = *m.save;
+    // SAFETY: `save` is the address of `first` or of the link of a message in the queue.
+    let s = unsafe { *m.save };
     if s.is_null() || !m.copied_end.is_null() || !m.is_decoded() {
         return false;
     }
-    m.save = &mut (*s).next;
+    // SAFETY: a message of the queue.
+    m.save = unsafe { &mut (*s).next };
     true
 }
 
@@ -236,22 +248,25 @@ pub unsafe fn walk_on(p: *mut process::Process) -> bool {
 unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     debug_assert!(!cx.heap.window);
     m.copied_end = std::ptr::null_mut();
-    let t = (*s).term;
+    // SAFETY: by the contract, a message of the queue. It stays there while this runs.
+    let msg = unsafe { &*s };
+    let t = msg.term;
     if t.is_immed() {
         return t;
     }
     // The first message behind a marker probably matches.
     let likely = std::mem::take(&mut m.at_marker) || std::ptr::eq(m.save, &m.first);
     if !likely {
-        fetch_ahead(s);
+        // SAFETY: as above.
+        unsafe { fetch_ahead(s) };
         cx.heap.window = true;
         return t;
     }
-    prefetch((*s).link.next as *const u8);
-    let n = (*s).words();
-    if n > COPIED_WORDS.load(Ordering::Relaxed) || !(*s).refers_only() {
+    prefetch(msg.link.next as *const u8);
+    let n = msg.words();
+    if n > COPIED_WORDS.load(Ordering::Relaxed) || !msg.refers_only() {
         // Stress mode copies some of the small ones nevertheless.
-        if n > COPY_WORDS || !(*s).refers_only() || gc::stress_roll(3) {
+        if n > COPY_WORDS || !msg.refers_only() || gc::stress_roll(3) {
             cx.heap.window = true;
             return t;
         }
@@ -262,7 +277,8 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
         // have to handle it. A process with a heap limit might end by this collection, on account
         // of messages that it has not asked for.
         if cx.process().ext().is_none_or(|e| e.max_heap.is_none()) {
-            (*cx).collect(n, 0, Also::NONE, Sweep::Due);
+            // SAFETY: no register is live, and the stack is in order.
+            unsafe { (*cx).collect(n, 0, Also::NONE, Sweep::Due) };
         }
         if cx.heap.free_words() < n {
             cx.heap.window = true;
@@ -270,8 +286,10 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
         }
     }
     let before = cx.heap.htop;
-    if let Some((c, n)) = (*s).move_to(before) {
-        cx.heap.htop = before.add(n);
+    // SAFETY: there is room for the message's words.
+    if let Some((c, n)) = unsafe { msg.move_to(before) } {
+        // SAFETY: as above.
+        cx.heap.htop = unsafe { before.add(n) };
         m.copied_end = cx.heap.htop;
         m.copied_words = n as u32;
         m.copied_at = cx.heap.collections;
@@ -279,7 +297,8 @@ unsafe fn look(cx: &mut Cx, m: &mut Mailbox, s: *mut Signal) -> Term {
     }
     let c = copy::copy(t, &mut cx.heap);
     m.copied_end = cx.heap.htop;
-    m.copied_words = cx.heap.htop.offset_from(before) as u32;
+    // SAFETY: the copy lies between the two.
+    m.copied_words = unsafe { cx.heap.htop.offset_from(before) } as u32;
     m.copied_at = cx.heap.collections;
     c
 }

@@ -152,11 +152,13 @@ pub fn sending(p: &mut Process, to: Term, msg: Term) -> Option<Token> {
 /// `s` is a message in the mailbox of `p`.
 #[cold]
 pub(crate) unsafe fn receiving(p: &mut Process, s: *const Signal) {
-    let Some(t) = (*s).token().and_then(Token::of_term) else {
+    // SAFETY: by the contract, a message in the mailbox.
+    let s = unsafe { &*s };
+    let Some(t) = s.token().and_then(Token::of_term) else {
         return set_token(p, None);
     };
     if t.flags & token_flag::RECEIVE != 0 && !p.has(process::SENSITIVE) {
-        sink().sequential(&t, receive(), p.pid(), (*s).term);
+        sink().sequential(&t, receive(), p.pid(), s.term);
     }
     let q = sequence(p);
     q.last = t.serial;
