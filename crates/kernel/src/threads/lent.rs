@@ -93,7 +93,8 @@ fn new_slot() -> &'static Slot {
 pub unsafe fn lend<R>(cx: *mut Cx, f: impl FnOnce() -> R) -> R {
     let slot = MINE.get().unwrap_or_else(new_slot);
     slot.cx.store(cx, Ordering::Relaxed);
-    slot.process.store((*cx).proc, Ordering::Release);
+    // SAFETY: by the contract, the context is this thread's.
+    slot.process.store(unsafe { (*cx).proc }, Ordering::Release);
     slot.lend.lend();
     if !crate::os::single::on() {
         WATCHER.unpark();
@@ -118,26 +119,35 @@ unsafe fn open(cx: *mut Env, name: Name, f: &mut dyn FnMut()) -> bool {
         f();
         return false;
     }
-    let mut twin = TWIN.take().unwrap_or_else(|| Cx::boxed((*cx).sched));
-    twin.proc = (*cx).proc;
+    // SAFETY: by the contract, the context is this thread's. It is not lent: the twin is.
+    let mut twin = unsafe {
+        let mut twin = TWIN.take().unwrap_or_else(|| Cx::boxed((*cx).sched));
+        twin.proc = (*cx).proc;
+        twin.bif_pc = (*cx).bif_pc;
+        (twin.reds, twin.charged) = ((*cx).reds, (*cx).reds);
+        twin.heap = (*cx).heap.divide();
+        twin
+    };
     twin.dirty = true;
-    twin.bif_pc = (*cx).bif_pc;
     twin.interp.live = 0;
-    (twin.reds, twin.charged) = ((*cx).reds, (*cx).reds);
     twin.x[..3].copy_from_slice(&[name.0, name.1, Term::small(name.2 as i64)]);
-    twin.heap = (*cx).heap.divide();
     slot.ended.store(false, Ordering::Relaxed);
     slot.divided.store(true, Ordering::Relaxed);
     ending::set(Some(&slot.ended));
-    lend(&raw mut *twin, f);
+    // SAFETY: the twin is this thread's, and `f` doesn't touch it.
+    unsafe { lend(&raw mut *twin, f) };
     ending::set(None);
     slot.divided.store(false, Ordering::Relaxed);
     let others = std::mem::replace(&mut twin.heap, Heap::empty());
-    (*cx).heap.unite(others);
-    (*cx).words_copied += std::mem::take(&mut twin.words_copied);
+    // SAFETY: as above; the twin's heap is the other half of this one.
+    let ended = unsafe {
+        (*cx).heap.unite(others);
+        (*cx).words_copied += std::mem::take(&mut twin.words_copied);
+        (*(*cx).proc).has(EXIT_PENDING)
+    };
     twin.proc = null_mut();
     TWIN.set(Some(twin));
-    (*(*cx).proc).has(EXIT_PENDING)
+    ended
 }
 
 /// Lets natives of this runtime open their processes from now on.
@@ -230,7 +240,8 @@ unsafe fn act(cx: &mut Cx, ended: &AtomicBool) -> bool {
         handle::fetch(cx);
     }
     if cx.process().has(EXIT_PENDING) {
-        exit::end_within(cx);
+        // SAFETY: by the contract, the process is this thread's for now. It has `EXIT_PENDING`.
+        unsafe { exit::end_within(cx) };
         ended.store(true, Ordering::Relaxed);
     }
     true

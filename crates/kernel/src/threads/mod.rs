@@ -1,6 +1,8 @@
 //! The threads that run processes: schedulers, dirty threads, threads of single processes, and
 //! upkeep. [`crate::sched`] decides which process runs where.
 
+#![deny(unsafe_op_in_unsafe_fn)]
+
 pub mod alone;
 pub mod lent;
 pub mod slice;

@@ -87,7 +87,8 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
 #[inline]
 unsafe fn begins_compiled(cx: &mut Cx) {
     cx.sampled_reds = 0;
-    if (*cx.proc).has(process::SAVES) {
+    // SAFETY: by the contract, the process is this thread's.
+    if unsafe { (*cx.proc).has(process::SAVES) } {
         cx.compiled = false;
         saved::begin(cx);
     } else {
@@ -113,30 +114,33 @@ fn short_slice() -> i64 {
 /// As for [`normal`]; no process is in the context.
 #[cold]
 unsafe fn raised(cx: &mut Cx, p: *mut Process, taken: Taken) -> i64 {
-    sched::set_running_priority((*p).state.priority());
-    cx.enter(p);
-    cx.reds = SLICE;
-    cx.charged = SLICE;
-    if (*p).has(process::TIMED) {
-        waits::goes_on(cx, true);
-    }
-    msacc::change(State::Emulator);
-    if !taken.signals || obey(cx, (*p).pc, taken.dirty) {
-        account(cx);
-        let live = (*p).live as usize;
-        cx.leave((*p).pc, live);
-        match taken.dirty {
-            Some(io) if !(*p).state.load().is_suspended() => {
-                (*p).state.settle_control();
-                let prio = (*p).state.requeue_dirty(io);
-                sched::enqueue_dirty_back(p, prio, io);
-            }
-            place => {
-                if let Some(io) = place {
-                    sched::leaves_pool(p, io);
+    // SAFETY: the caller has become the owner of the process, and is until it is queued.
+    unsafe {
+        sched::set_running_priority((*p).state.priority());
+        cx.enter(p);
+        cx.reds = SLICE;
+        cx.charged = SLICE;
+        if (*p).has(process::TIMED) {
+            waits::goes_on(cx, true);
+        }
+        msacc::change(State::Emulator);
+        if !taken.signals || obey(cx, (*p).pc, taken.dirty) {
+            account(cx);
+            let live = (*p).live as usize;
+            cx.leave((*p).pc, live);
+            match taken.dirty {
+                Some(io) if !(*p).state.load().is_suspended() => {
+                    (*p).state.settle_control();
+                    let prio = (*p).state.requeue_dirty(io);
+                    sched::enqueue_dirty_back(p, prio, io);
                 }
-                let prio = (*p).state.requeue();
-                sched::enqueue_back(p, prio);
+                place => {
+                    if let Some(io) = place {
+                        sched::leaves_pool(p, io);
+                    }
+                    let prio = (*p).state.requeue();
+                    sched::enqueue_back(p, prio);
+                }
             }
         }
     }
@@ -272,16 +276,19 @@ struct Watched {
 /// The caller owns the process.
 #[inline]
 unsafe fn watch(p: *mut Process) -> Option<Watched> {
-    let traced = (*p).has(process::TRACED);
+    // SAFETY: by the contract, the caller owns the process.
+    let traced = unsafe { (*p).has(process::TRACED) };
     if !traced && events::LONG_SCHEDULE.load(Ordering::Relaxed) == 0 {
         return None;
     }
     if traced {
-        events::sink().scheduled(&mut *p, true, (*p).pc);
+        // SAFETY: as above.
+        unsafe { events::sink().scheduled(&mut *p, true, (*p).pc) };
     }
     Some(Watched {
         traced,
-        pid: (*p).pid(),
+        // SAFETY: as above.
+        pid: unsafe { (*p).pid() },
         began: crate::clock::elapsed(),
     })
 }
@@ -292,8 +299,13 @@ unsafe fn watch(p: *mut Process) -> Option<Watched> {
 /// If it is `still` this thread's, the caller owns the process. Otherwise `p` is not read.
 #[inline]
 unsafe fn unwatch(w: Watched, p: *mut Process, still: bool) {
-    if still && w.traced && (*p).has(process::TRACED) {
-        events::sink().scheduled(&mut *p, false, (*p).pc);
+    if still && w.traced {
+        // SAFETY: by the contract, the caller still owns the process.
+        unsafe {
+            if (*p).has(process::TRACED) {
+                events::sink().scheduled(&mut *p, false, (*p).pc);
+            }
+        }
     }
     events::sink().ran(w.pid, crate::clock::elapsed() - w.began);
 }
@@ -323,7 +335,8 @@ unsafe fn account(cx: &mut Cx) -> u64 {
     let used = (cx.charged - cx.reds).max(0) as u64;
     cx.charged = cx.reds;
     if !cx.proc.is_null() {
-        (*cx.proc).reductions += used;
+        // SAFETY: by the contract, the process is this thread's.
+        unsafe { (*cx.proc).reductions += used };
     }
     sched::count_reductions(used);
     crate::signal::share::count_words(cx);
@@ -360,24 +373,32 @@ fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
 unsafe fn obey(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
     let p = cx.proc;
     // Tasks may collect: registers are roots.
-    cx.interp.live = (*p).live as usize;
+    // SAFETY: by the contract, the process is this thread's.
+    cx.interp.live = unsafe { (*p).live } as usize;
     cx.bif_pc = pc;
     handle::fetch_all(cx);
-    if !(*p).has(EXIT_PENDING)
-        && let Some(e) = (*p).ext().and_then(|e| e.rare())
-    {
+    // SAFETY: as above.
+    let deferred = unsafe {
+        match (*p).has(EXIT_PENDING) {
+            true => None,
+            false => (*p).ext().and_then(|e| e.rare()),
+        }
+    };
+    if let Some(e) = deferred {
         for t in in_turn(std::mem::take(&mut e.deferred)) {
             t(Some(cx));
         }
     }
     // A process that was collected may have turned out to exceed its maximum heap size.
-    let ends = (*p).has(EXIT_PENDING);
+    // SAFETY: as above.
+    let ends = unsafe { (*p).has(EXIT_PENDING) };
     if ends {
         if let Some(io) = place {
             // Once it has ended, its cell may belong to another process.
             sched::leaves_pool(p, io);
         }
-        end(cx);
+        // SAFETY: as above, and it has `EXIT_PENDING`.
+        unsafe { end(cx) };
     }
     !ends
 }
@@ -389,114 +410,169 @@ unsafe fn obey(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
 /// A process is in the context, this thread's, and packed.
 unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
     let p = cx.proc;
-    // The receive that was allowed to look at messages once more although its time was up. A
-    // receive that matches no message at all never moves past the first one.
     let mut looked_at = std::ptr::null();
-    let traced = (*p).has(process::TRACED);
-    loop {
-        let mut pc = (*p).pc;
-        // It handles signals between time slices.
-        if (std::mem::take(&mut signals) || (*p).state.take_signals()) && !obey(cx, pc, None) {
-            return After::Gone;
-        }
-        let state = (*p).state.load();
-        if state.is_suspended() {
-            let live = (*p).live as usize;
-            cx.leave(pc, live);
-            events::waits(&mut *p);
-            match (*p).state.try_suspend() {
-                Wait::Waiting => return After::Gone,
-                Wait::Awake => return After::Requeue,
+    // SAFETY: by the contract, the process is this thread's. It stays so until this returns:
+    // `obey`, `finish` and the attempts to wait say when it no longer is.
+    unsafe {
+        let traced = (*p).has(process::TRACED);
+        loop {
+            let pc = (*p).pc;
+            // It handles signals between time slices.
+            if (std::mem::take(&mut signals) || (*p).state.take_signals()) && !obey(cx, pc, None) {
+                return After::Gone;
             }
-        }
-        let timeout = (*p).state.take_timeout();
-        if timeout != Timeout::None && (*p).has(TIMER) {
-            (*p).flags &= !TIMER;
-            if (*p).has(IN_RECEIVE) {
-                pc = (*p).timeout_pc;
-                // Messages that arrived before the time was up are examined first.
-                let more = timeout == Timeout::Fired
-                    && (*p).mailbox.as_ref().is_some_and(|m| m.has_current());
-                if more && looked_at != (*p).pc {
-                    pc = (*p).pc;
-                    looked_at = pc;
-                    // The time is up as soon as none of them matches.
-                    (*p).state.keep_timeout();
-                    (*p).flags |= TIMER;
-                }
+            let state = (*p).state.load();
+            if state.is_suspended() {
+                return suspend(cx, p, pc);
             }
-        } else {
-            looked_at = std::ptr::null();
-        }
-        (*p).flags &= !process::WAITING;
-        if state.has_control() {
-            (*p).state.settle_control();
-        }
-        compiled::enter(cx);
-        if multi_scheduling::gives_way() {
-            epochs::leave(&cx.epoch);
-            let live = (*p).live as usize;
-            cx.leave(pc, live);
-            return After::Requeue;
-        }
-        let mut exit = E::run(cx, pc);
-        epochs::leave(&cx.epoch);
-        while cx.sampled_reds > 0 && exit == Exit::Yield && cx.reds <= 0 {
-            compiled::goes_on(cx);
-            compiled::enter(cx);
-            if !multi_scheduling::gives_way() {
-                exit = E::run(cx, cx.interp.pc);
+            let pc = resume_at(p, pc, &mut looked_at);
+            (*p).flags &= !process::WAITING;
+            if state.has_control() {
+                (*p).state.settle_control();
             }
-            epochs::leave(&cx.epoch);
-            if multi_scheduling::gives_way() {
-                break;
+            let Some(exit) = execute::<E>(cx, pc) else {
+                let live = (*p).live as usize;
+                cx.leave(pc, live);
+                return After::Requeue;
+            };
+            let used = account(cx);
+            if exit != Exit::Exited {
+                compiled::sample(cx, used);
+                crate::accounts::worked(cx, used, cx.interp.pc);
             }
-        }
-        let used = account(cx);
-        if exit != Exit::Exited {
-            compiled::sample(cx, used);
-            crate::accounts::worked(cx, used, cx.interp.pc);
-        }
-        if profile::on() {
-            profile::ran(cx, matches!(exit, Exit::Exited));
-        }
-        match finish(cx, exit) {
-            Next::Gone => return After::Gone,
-            Next::Dirty(io) => return After::Dirty(io),
-            Next::Go(true) => return After::Requeue,
-            Next::Go(false) => {
-                cx.enter(p);
-                continue;
+            if profile::on() {
+                profile::ran(cx, matches!(exit, Exit::Exited));
             }
-            Next::Wait => {
-                let traced = traced && (*p).has(process::TRACED);
-                if traced {
-                    events::sink().scheduled(&mut *p, false, (*p).pc);
-                }
-                let mut grew = compact::pays(p) && (!compact::settles(p) || compact::settle(cx, p));
-                if gc::stress() {
-                    grew = compact::vary(cx, p);
-                }
-                events::waits(&mut *p);
-                waits::waits(&mut *p);
-                match (*p).state.try_wait(grew) {
-                    Wait::Waiting => return After::Gone,
-                    Wait::Awake => {
-                        if (*p).has(process::TIMED) {
-                            waits::goes_on(cx, false);
-                        }
-                        events::begins(&mut *p);
-                        if traced {
-                            events::sink().scheduled(&mut *p, true, (*p).pc);
-                        }
-                        if cx.reds <= 0 {
-                            return After::Requeue;
-                        }
-                        cx.enter(p);
+            match finish(cx, exit) {
+                Next::Gone => return After::Gone,
+                Next::Dirty(io) => return After::Dirty(io),
+                Next::Go(true) => return After::Requeue,
+                Next::Go(false) => cx.enter(p),
+                Next::Wait => {
+                    if let Some(after) = wait(cx, p, traced) {
+                        return after;
                     }
                 }
             }
         }
+    }
+}
+
+/// Packs a suspended process, to resume at `pc`, and lets it wait unless signals have arrived.
+///
+/// # Safety
+/// `p` is the process in the context, this thread's, and packed.
+unsafe fn suspend(cx: &mut Cx, p: *mut Process, pc: *const u64) -> After {
+    // SAFETY: by the contract, the process is this thread's until it waits.
+    unsafe {
+        let live = (*p).live as usize;
+        cx.leave(pc, live);
+        events::waits(&mut *p);
+        match (*p).state.try_suspend() {
+            Wait::Waiting => After::Gone,
+            Wait::Awake => After::Requeue,
+        }
+    }
+}
+
+/// Returns the address where a process resumes: `pc`, unless its receive timer has fired.
+/// `looked_at` is the receive that was allowed to look at messages once more although its time was
+/// up. A receive that matches no message at all never moves past the first one.
+///
+/// # Safety
+/// The caller owns the process.
+#[inline(always)]
+unsafe fn resume_at(p: *mut Process, pc: *const u64, looked_at: &mut *const u64) -> *const u64 {
+    // SAFETY: by the contract, the process is this thread's.
+    unsafe {
+        let timeout = (*p).state.take_timeout();
+        if timeout == Timeout::None || !(*p).has(TIMER) {
+            *looked_at = std::ptr::null();
+            return pc;
+        }
+        (*p).flags &= !TIMER;
+        if !(*p).has(IN_RECEIVE) {
+            return pc;
+        }
+        // Messages that arrived before the time was up are examined first.
+        let more =
+            timeout == Timeout::Fired && (*p).mailbox.as_ref().is_some_and(|m| m.has_current());
+        if more && *looked_at != pc {
+            *looked_at = pc;
+            // The time is up as soon as none of them matches.
+            (*p).state.keep_timeout();
+            (*p).flags |= TIMER;
+            return pc;
+        }
+        (*p).timeout_pc
+    }
+}
+
+/// Runs the engine until the process yields for good, waits or ends; `None` if it must let others
+/// go first.
+///
+/// # Safety
+/// A process is in the context, and this thread's. It resumes at `pc`.
+#[inline(always)]
+unsafe fn execute<E: Engine>(cx: &mut Cx, pc: *const u64) -> Option<Exit> {
+    compiled::enter(cx);
+    if multi_scheduling::gives_way() {
+        epochs::leave(&cx.epoch);
+        return None;
+    }
+    // SAFETY: by the contract; the process was entered.
+    let mut exit = unsafe { E::run(cx, pc) };
+    epochs::leave(&cx.epoch);
+    while cx.sampled_reds > 0 && exit == Exit::Yield && cx.reds <= 0 {
+        compiled::goes_on(cx);
+        compiled::enter(cx);
+        if !multi_scheduling::gives_way() {
+            // SAFETY: the engine has yielded at this address.
+            exit = unsafe { E::run(cx, cx.interp.pc) };
+        }
+        epochs::leave(&cx.epoch);
+        if multi_scheduling::gives_way() {
+            break;
+        }
+    }
+    Some(exit)
+}
+
+/// Lets a process wait, after it was compacted if that pays. Returns `None` if it is awake again
+/// and entered, or else how its time slice ends. `traced`: it was traced when that began.
+///
+/// # Safety
+/// `p` is the process in the context, this thread's, and packed.
+#[inline(always)]
+unsafe fn wait(cx: &mut Cx, p: *mut Process, traced: bool) -> Option<After> {
+    // SAFETY: by the contract, the process is this thread's until it waits.
+    unsafe {
+        let traced = traced && (*p).has(process::TRACED);
+        if traced {
+            events::sink().scheduled(&mut *p, false, (*p).pc);
+        }
+        let mut grew = compact::pays(p) && (!compact::settles(p) || compact::settle(cx, p));
+        if gc::stress() {
+            grew = compact::vary(cx, p);
+        }
+        events::waits(&mut *p);
+        waits::waits(&mut *p);
+        match (*p).state.try_wait(grew) {
+            Wait::Waiting => return Some(After::Gone),
+            Wait::Awake => {}
+        }
+        if (*p).has(process::TIMED) {
+            waits::goes_on(cx, false);
+        }
+        events::begins(&mut *p);
+        if traced {
+            events::sink().scheduled(&mut *p, true, (*p).pc);
+        }
+        if cx.reds <= 0 {
+            return Some(After::Requeue);
+        }
+        cx.enter(p);
+        None
     }
 }
 
@@ -509,31 +585,29 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
 unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
     let p = cx.proc;
     let (pc, live) = (cx.interp.pc, cx.interp.live);
-    match exit {
-        Exit::Exited => {
-            if (*p).has(EXIT_PENDING) {
+    // SAFETY: by the contract, the process is this thread's. It is gone where this says so.
+    unsafe {
+        match exit {
+            _ if (*p).has(EXIT_PENDING) => {
                 end(cx);
-            } else {
+                return Next::Gone;
+            }
+            Exit::Exited => {
                 let reason = cx.interp.reason;
                 crashed(cx, reason);
                 exit::terminate(cx, reason);
+                return Next::Gone;
             }
-            return Next::Gone;
-        }
-        _ if (*p).has(EXIT_PENDING) => {
-            end(cx);
-            return Next::Gone;
-        }
-        Exit::WaitTimeout => {
-            (*p).flags |= IN_RECEIVE;
-            if !(*p).has(TIMER) {
-                (*p).flags |= TIMER;
-                (*p).timeout_pc = cx.interp.timeout_pc;
-                crate::timer::arm_receive(process::table().index(p), cx.interp.timeout);
+            Exit::WaitTimeout => {
+                (*p).flags |= IN_RECEIVE;
+                if !(*p).has(TIMER) {
+                    (*p).flags |= TIMER;
+                    (*p).timeout_pc = cx.interp.timeout_pc;
+                    crate::timer::arm_receive(process::table().index(p), cx.interp.timeout);
+                }
             }
+            _ => {}
         }
-        Exit::Wait => {}
-        _ => {}
     }
     let next = match exit {
         Exit::Wait | Exit::WaitTimeout => Next::Wait,
@@ -542,26 +616,33 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
         _ => Next::Go(true),
     };
     if matches!(next, Next::Wait) {
-        (*p).flags |= process::WAITING;
-        (*p).end_turn();
-        cx.heap.waited = true;
-        if live == 0 && gc::rest_pays(&cx.heap) && cx.may_rest() {
-            cx.collect(0, 0, Also::NONE, Sweep::Rest);
-        } else if live == 0
-            && gc::settle_pays(&cx.heap)
-            && cx.may_rest()
-            && (*p).ext().is_none_or(|e| e.max_heap.is_none())
-        {
-            cx.collect(0, 0, Also::NONE, Sweep::Settle);
-        } else if cx.heap.is_swept_in_steps() {
-            cx.sweep_on();
+        // SAFETY: as above. Where no register is live, all terms that are used afterwards are
+        // roots.
+        unsafe {
+            (*p).flags |= process::WAITING;
+            (*p).end_turn();
+            cx.heap.waited = true;
+            if live == 0 && gc::rest_pays(&cx.heap) && cx.may_rest() {
+                cx.collect(0, 0, Also::NONE, Sweep::Rest);
+            } else if live == 0
+                && gc::settle_pays(&cx.heap)
+                && cx.may_rest()
+                && (*p).ext().is_none_or(|e| e.max_heap.is_none())
+            {
+                cx.collect(0, 0, Also::NONE, Sweep::Settle);
+            } else if cx.heap.is_swept_in_steps() {
+                cx.sweep_on();
+            }
         }
     }
-    // Signals fetched by a receive may have left tasks to run between time slices.
-    if (*p).ext().is_some_and(|e| !e.deferred.is_empty()) {
-        (*p).state.keep_signals();
+    // SAFETY: as above; the heap's pointers are current.
+    unsafe {
+        // Signals fetched by a receive may have left tasks to run between time slices.
+        if (*p).ext().is_some_and(|e| !e.deferred.is_empty()) {
+            (*p).state.keep_signals();
+        }
+        cx.leave(pc, live);
     }
-    cx.leave(pc, live);
     next
 }
 
@@ -572,13 +653,16 @@ unsafe fn finish(cx: &mut Cx, exit: Exit) -> Next {
 /// afterwards.
 #[inline]
 unsafe fn end(cx: &mut Cx) {
-    if (*cx.proc).state.load().is_exiting() {
-        // It has ended within a NIF.
-        return exit::bury(cx);
+    // SAFETY: by the contract, the process is this thread's, and not used afterwards.
+    unsafe {
+        if (*cx.proc).state.load().is_exiting() {
+            // It has ended within a NIF.
+            return exit::bury(cx);
+        }
+        let reason = (*cx.proc).take_exit_reason();
+        let t = reason.as_ref().map_or(am::NORMAL, |r| r.term());
+        exit::terminate(cx, t);
     }
-    let reason = (*cx.proc).take_exit_reason();
-    let t = reason.as_ref().map_or(am::NORMAL, |r| r.term());
-    exit::terminate(cx, t);
 }
 
 /// Reports a process that ended by an uncaught error.
@@ -587,7 +671,8 @@ unsafe fn end(cx: &mut Cx) {
 /// The process in the context is this thread's; `reason` is one of its terms.
 #[inline]
 unsafe fn crashed(cx: &mut Cx, reason: Term) {
-    if cx.interp.crashed && !(*cx.proc).has(process::SYSTEM) {
+    // SAFETY: by the contract, the process is this thread's.
+    if cx.interp.crashed && !unsafe { (*cx.proc).has(process::SYSTEM) } {
         // A large reason goes to the logger, and with the exit signals, as one copy.
         let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
         crate::report::process_crash(cx, reason);
