@@ -15,7 +15,8 @@ const FREE: u8 = 1;
 const FENCES: u8 = 2;
 static KIND: AtomicU8 = AtomicU8::new(0);
 
-/// Settles the kind. Must be called by a thread before its first light barrier.
+/// Settles the kind, the same for all threads. Must be called by a thread before its first light
+/// barrier.
 pub(crate) fn prepare() {
     if KIND.load(Ordering::Relaxed) == 0 {
         KIND.store(
@@ -36,6 +37,8 @@ pub(crate) fn light() {
 
 /// Passes the barrier of the rare side.
 pub(crate) fn heavy() {
+    // The kind may be unsettled to this thread though a light barrier of another relies on it.
+    prepare();
     fence(Ordering::SeqCst);
     if KIND.load(Ordering::Relaxed) == FREE {
         sys::all_threads();
