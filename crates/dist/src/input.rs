@@ -1136,7 +1136,7 @@ fn down(n: &Node, watched: Term, by: Term, r: Term, reason: Reason) -> Result<()
         {
             let s = send::down_signal(r.term(), am::PROCESS, object.term(), reason.term());
             // SAFETY: a fresh signal of the end of what is watched.
-            unsafe { handle::arrived(cx, s) };
+            unsafe { handle::handle_here(cx, s) };
         }
     };
     send::run_in(by, Box::new(task));
@@ -1179,7 +1179,7 @@ fn exit(from: Term, to: Term, token: Option<Term>, reason: Reason) -> Result<(),
             {
                 let s = send::exit_as_signal(token.as_ref(), from.term(), reason.term());
                 // SAFETY: a fresh exit signal.
-                unsafe { handle::arrived(cx, s) };
+                unsafe { handle::handle_here(cx, s) };
             }
         };
         send::run_in(to, Box::new(task));

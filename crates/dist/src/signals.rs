@@ -95,14 +95,14 @@ fn known(cx: &mut Cx) -> Option<&mut Remote> {
 fn tie(cx: &mut Cx, n: &Node, id: u32) -> bool {
     let there = n.tie(id, cx.self_pid());
     if there {
-        remote(cx).is_tied(n.name, id);
+        remote(cx).set_tied(n.name, id);
     }
     there
 }
 
 /// Another node had the running process come into the set of ties of that connection.
 pub fn was_tied(cx: &mut Cx, n: &Node, id: u32) {
-    remote(cx).is_tied(n.name, id);
+    remote(cx).set_tied(n.name, id);
 }
 
 /// Bytes that are encoded for a reduction.
@@ -701,7 +701,7 @@ pub fn spawned(
         let told = reply_of(&s.tag, &reference, am::OK, result, token);
         // Here and now: what the new process sends comes behind it.
         // SAFETY: a fresh signal.
-        unsafe { handle::arrived(cx, told) };
+        unsafe { handle::handle_here(cx, told) };
     }
 }
 

@@ -118,7 +118,7 @@ impl Collect for Cx {
             None => &mut [],
         };
         if self.heap.used_words() > LONG_WORDS {
-            crate::sched::let_others();
+            crate::sched::let_others_steal();
         }
         let roots = &mut [regs, one, dictionary];
         let mut words = match sweep {

@@ -7,8 +7,6 @@
 //! * Whatever is told to nobody costs a look at a flag here. Only behind the flag is the [`Sink`] called, which knows who
 //!   asks and what is told.
 
-pub mod tracer;
-
 use crate::cx::Cx;
 use crate::message::token::Token;
 use crate::outside::outside;

@@ -11,6 +11,7 @@
 
 pub mod blocks;
 pub mod external;
+pub mod keys;
 pub mod mailbox;
 pub mod queue;
 #[cfg(test)]

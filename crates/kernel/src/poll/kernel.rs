@@ -61,9 +61,9 @@ mod with_epoll {
 
     /// A descriptor that can be made readable, and the one to write to.
     struct Bell {
-        ear: OwnedFd,
+        read_end: OwnedFd,
         /// `None` if it is the same.
-        hand: Option<OwnedFd>,
+        write_end: Option<OwnedFd>,
     }
 
     impl Bell {
@@ -71,8 +71,11 @@ mod with_epoll {
         fn new() -> io::Result<Bell> {
             // SAFETY: a plain call.
             let made = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-            if let Ok(ear) = owned(made) {
-                return Ok(Bell { ear, hand: None });
+            if let Ok(read_end) = owned(made) {
+                return Ok(Bell {
+                    read_end,
+                    write_end: None,
+                });
             }
             let mut ends = [-1; 2];
             // SAFETY: room for two numbers.
@@ -81,23 +84,28 @@ mod with_epoll {
                 return Err(io::Error::last_os_error());
             }
             Ok(Bell {
-                ear: owned(ends[0])?,
-                hand: Some(owned(ends[1])?),
+                read_end: owned(ends[0])?,
+                write_end: Some(owned(ends[1])?),
             })
         }
         fn ring(&self) {
             let one = 1u64.to_ne_bytes();
-            let hand = self.hand.as_ref().unwrap_or(&self.ear);
+            let write_end = self.write_end.as_ref().unwrap_or(&self.read_end);
             // SAFETY: eight bytes that live during the call. If there is no room for more, it has
             // been rung already.
-            unsafe { libc::write(hand.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+            unsafe { libc::write(write_end.as_raw_fd(), one.as_ptr().cast(), one.len()) };
         }
         /// Makes it unreadable until it is rung again.
-        fn quiet(&self) {
+        fn drain(&self) {
             let mut some = [0u8; 4096];
             // SAFETY: room for so many bytes; the call doesn't block.
-            while unsafe { libc::read(self.ear.as_raw_fd(), some.as_mut_ptr().cast(), some.len()) }
-                == some.len() as isize
+            while unsafe {
+                libc::read(
+                    self.read_end.as_raw_fd(),
+                    some.as_mut_ptr().cast(),
+                    some.len(),
+                )
+            } == some.len() as isize
             {}
         }
     }
@@ -123,7 +131,7 @@ mod with_epoll {
                 events: flags as i16,
                 revents: 0,
             };
-            let mut asked = vec![entry(bell.ear.as_raw_fd(), libc::EPOLLIN as u32)];
+            let mut asked = vec![entry(bell.read_end.as_raw_fd(), libc::EPOLLIN as u32)];
             let mut told = Vec::new();
             {
                 let all = self.0.lock();
@@ -138,7 +146,7 @@ mod with_epoll {
                 return Err(io::Error::last_os_error());
             }
             if asked[0].revents != 0 {
-                bell.quiet();
+                bell.drain();
             }
             let mut all = self.0.lock();
             let mut reports = Vec::new();
@@ -177,14 +185,14 @@ mod with_epoll {
         (id, (is(READ), is(WRITE), is(ERROR)))
     }
 
-    extern "C" fn rung(_: i32) {}
+    extern "C" fn on_ring(_: i32) {}
 
     /// Installs a handler for the signal, which ends a system call and does nothing else.
-    fn hear() -> io::Result<()> {
+    fn install_handler() -> io::Result<()> {
         // SAFETY: zero is a value of these plain bits; the handler does nothing.
         unsafe {
             let mut how: libc::sigaction = std::mem::zeroed();
-            how.sa_sigaction = rung as *const () as usize;
+            how.sa_sigaction = on_ring as *const () as usize;
             match libc::sigaction(RING, &how, std::ptr::null_mut()) {
                 0 => Ok(()),
                 _ => Err(io::Error::last_os_error()),
@@ -196,7 +204,7 @@ mod with_epoll {
         /// The signal mask of this thread while it waits beside the poll thread: its ordinary mask
         /// without [`RING`], which it blocks from now on at all other times. So a signal that
         /// arrives before the wait ends it.
-        static MEANWHILE: libc::sigset_t = {
+        static WAIT_MASK: libc::sigset_t = {
             // SAFETY: zero is a value of these plain bits; the calls write the sets that they are
             // given.
             unsafe {
@@ -217,7 +225,7 @@ mod with_epoll {
     impl Waiter {
         /// Returns the waiter of this thread, which must never end.
         pub fn me() -> Waiter {
-            MEANWHILE.with(|_| ());
+            WAIT_MASK.with(|_| ());
             // SAFETY: a plain call.
             Waiter(unsafe { libc::pthread_self() })
         }
@@ -275,7 +283,7 @@ mod with_epoll {
         control(
             &epoll,
             libc::EPOLL_CTL_ADD,
-            bell.ear.as_raw_fd(),
+            bell.read_end.as_raw_fd(),
             events,
             NOTIFY,
         )?;
@@ -286,7 +294,7 @@ mod with_epoll {
 
     impl Kernel {
         pub fn new() -> io::Result<Kernel> {
-            hear()?;
+            install_handler()?;
             let notify = Bell::new()?;
             match epoll_with(&notify) {
                 Ok(epoll) => Ok(Kernel {
@@ -377,7 +385,7 @@ mod with_epoll {
                 Set::Epoll(epoll) => {
                     let got = reports(epoll, &mut events.0, timeout_ms, None)?;
                     if got.iter().any(|e| e.u64 == NOTIFY) {
-                        self.notify.quiet();
+                        self.notify.drain();
                     }
                     to.extend(got.iter().filter_map(report));
                 }
@@ -387,7 +395,7 @@ mod with_epoll {
         }
         /// Replaces the set, which another process shares, by a new one without any registration.
         pub fn renew(&self) -> io::Result<()> {
-            self.notify.quiet();
+            self.notify.drain();
             match &self.set {
                 Set::Epoll(epoll) => {
                     let fresh = epoll_with(&self.notify)?;
@@ -412,7 +420,7 @@ mod with_epoll {
             let Set::Epoll(epoll) = &self.set else {
                 return;
             };
-            let got = MEANWHILE.with(|blocked| reports(epoll, &mut events, -1, Some(blocked)));
+            let got = WAIT_MASK.with(|blocked| reports(epoll, &mut events, -1, Some(blocked)));
             if let Ok(got) = got {
                 to.extend(got.iter().filter_map(report));
             }

@@ -292,7 +292,7 @@ pub(crate) fn ring() {
 }
 
 /// The events that a wait beside the poll thread has found. They are lost unless passed to
-/// [`tell`].
+/// [`report_all`].
 #[must_use]
 pub(crate) struct Found(SmallVec<[kernel::Report; kernel::FEW]>);
 
@@ -308,7 +308,7 @@ pub(crate) fn wait_beside() -> Found {
 }
 
 /// Reports what was found, on this thread.
-pub(crate) fn tell(found: Found) {
+pub(crate) fn report_all(found: Found) {
     let (Some(Ok(s)), false) = (SERVICE.get(), found.0.is_empty()) else {
         return;
     };
@@ -561,7 +561,7 @@ mod tests {
                         if *over.lock() {
                             break;
                         }
-                        tell(wait_beside());
+                        report_all(wait_beside());
                     }
                     service().expect("is there").place.leave();
                 });

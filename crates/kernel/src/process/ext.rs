@@ -546,7 +546,7 @@ pub struct Rare {
     pub gone: Option<Box<Gone>>,
     /// Signals behind the one that ends it. The exit answers them, once nobody finds the process
     /// any more.
-    pub(crate) behind_end: Vec<*mut Signal>,
+    pub(crate) after_end: Vec<*mut Signal>,
     /// State of a native that waits.
     pub bif_state: Option<Box<dyn Any + Send>>,
     /// Suspending processes, and how many times each has suspended it.
@@ -625,7 +625,7 @@ impl Rare {
             max_heap: None,
             exit_reason: None,
             gone: None,
-            behind_end: Vec::new(),
+            after_end: Vec::new(),
             bif_state: None,
             suspended: Set(Repr::None),
             suspending: Set(Repr::None),

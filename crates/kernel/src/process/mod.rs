@@ -17,7 +17,6 @@ mod dense;
 pub mod dict;
 pub mod ext;
 pub mod heap_info;
-pub mod keys;
 pub mod registry;
 pub mod remote;
 pub mod request;
@@ -31,6 +30,7 @@ pub mod state;
 mod state_tests;
 pub mod table;
 pub mod task;
+pub mod tracer;
 pub mod urgent;
 
 pub use ext::Ext;

@@ -2,16 +2,16 @@
 //!
 //! A process has at most one name, and records it in its own cell. When another process registers
 //! it, it may be out of reach, in a NIF: it has the name at once, and records it when it handles
-//! its signals. Until then the name is also in the list of unrecorded names ([`give`]), which the
-//! exit of the process consults.
+//! its signals. Until then the name is also in the list of unrecorded names ([`register_for`]),
+//! which the exit of the process consults.
 //!
 //! # Orderings
-//! [`GIVEN`] and the state word of a process form a store-buffering pair. [`give`] increments
-//! `GIVEN`, then asks whether the process is alive; the exit marks the process as exiting, then
-//! loads `GIVEN` in [`ends`]. At least one side must see the other's store, or a dead process would
-//! keep a name. `SeqCst` on `GIVEN` alone does not order it against the state word, whose accesses
-//! are weaker: the fences in [`super::table::Table::is_alive`] and in the exit of a process do. The
-//! two lists themselves are only accessed under the lock.
+//! [`GIVEN`] and the state word of a process form a store-buffering pair. [`register_for`]
+//! increments `GIVEN`, then asks whether the process is alive; the exit marks the process as
+//! exiting, then loads `GIVEN` in [`forget_unrecorded`]. At least one side must see the other's
+//! store, or a dead process would keep a name. `SeqCst` on `GIVEN` alone does not order it against
+//! the state word, whose accesses are weaker: the fences in [`super::table::Table::is_alive`] and
+//! in the exit of a process do. The two lists themselves are only accessed under the lock.
 
 use crate::sync::RwLock;
 use purlin_native::hashing::Hashing;
@@ -67,9 +67,9 @@ static NAMES: RwLock<Names> = RwLock::new(Names {
     given: BTreeMap::new(),
 });
 
-/// Number of names that are given and not recorded, or about to be. [`give`] raises it before it
-/// asks whether the process is alive, and the exit reads it after it has marked the process as
-/// exiting. So the exit finds the name, or [`give`] finds the exit.
+/// Number of names that are given and not recorded, or about to be. [`register_for`] raises it
+/// before it asks whether the process is alive, and the exit reads it after it has marked the
+/// process as exiting. So the exit finds the name, or [`register_for`] finds the exit.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 
 /// The reason for which a name is refused.
@@ -88,8 +88,8 @@ pub fn register(name: Term, who: Term) -> Result<(), Refused> {
     n.maps.get_or_insert_default().enter(name, who)
 }
 
-/// Registers a name for another process, which is to record it (see [`noted`]).
-pub fn give(name: Term, who: Term, alive: impl FnOnce() -> bool) -> Result<(), Refused> {
+/// Registers a name for another process, which is to record it (see [`record`]).
+pub fn register_for(name: Term, who: Term, alive: impl FnOnce() -> bool) -> Result<(), Refused> {
     GIVEN.fetch_add(1, Ordering::SeqCst);
     let mut n = NAMES.write();
     let entered = match alive() {
@@ -109,7 +109,7 @@ pub fn give(name: Term, who: Term, alive: impl FnOnce() -> bool) -> Result<(), R
 
 /// Removes a name from the unrecorded ones, because its process records it or has ended. Returns
 /// whether the process still has the name.
-pub fn noted(name: Term, who: Term, ended: bool) -> bool {
+pub fn record(name: Term, who: Term, ended: bool) -> bool {
     let mut n = NAMES.write();
     let key = (who.raw(), name.raw());
     if let Some(times) = n.given.get_mut(&key) {
@@ -130,14 +130,14 @@ pub fn noted(name: Term, who: Term, ended: bool) -> bool {
 
 /// Removes the names that an exiting process was given and has not recorded.
 #[inline]
-pub(crate) fn ends(who: Term) {
+pub(crate) fn forget_unrecorded(who: Term) {
     if GIVEN.load(Ordering::SeqCst) != 0 {
-        ends_given(who);
+        forget_given(who);
     }
 }
 
 #[cold]
-fn ends_given(who: Term) {
+fn forget_given(who: Term) {
     let mut n = NAMES.write();
     let Names { maps, given } = &mut *n;
     if let Some(m) = maps {
@@ -185,24 +185,27 @@ mod tests {
     #[test]
     fn a_name_that_was_given_goes_with_its_process() {
         let (one, other) = (Term::pid(900_001), Term::pid(900_002));
-        assert_eq!(give(am::NORMAL, one, || false), Err(Refused::Ended));
-        assert_eq!(give(am::NORMAL, one, || true), Ok(()));
-        assert_eq!(give(am::NORMAL, other, || true), Err(Refused::Taken));
+        assert_eq!(register_for(am::NORMAL, one, || false), Err(Refused::Ended));
+        assert_eq!(register_for(am::NORMAL, one, || true), Ok(()));
+        assert_eq!(
+            register_for(am::NORMAL, other, || true),
+            Err(Refused::Taken)
+        );
         assert_eq!(register(am::TRUE, one), Err(Refused::HasName));
-        assert!(whereis(am::NORMAL) == Some(one) && noted(am::NORMAL, one, false));
+        assert!(whereis(am::NORMAL) == Some(one) && record(am::NORMAL, one, false));
         // The name is recorded, so the exit doesn't find it here.
-        ends(one);
+        forget_unrecorded(one);
         assert!(unregister_of(am::NORMAL, one) && !unregister_of(am::NORMAL, one));
         // The name is not recorded yet, and is unregistered meanwhile.
-        assert_eq!(give(am::NORMAL, one, || true), Ok(()));
+        assert_eq!(register_for(am::NORMAL, one, || true), Ok(()));
         assert!(unregister_of(am::NORMAL, one));
         assert_eq!(register(am::NORMAL, other), Ok(()));
-        assert!(!noted(am::NORMAL, one, false) && whereis(am::NORMAL) == Some(other));
+        assert!(!record(am::NORMAL, one, false) && whereis(am::NORMAL) == Some(other));
         assert!(unregister_of(am::NORMAL, other));
         // The process ends before it has recorded the name.
-        assert_eq!(give(am::NORMAL, one, || true), Ok(()));
-        ends(one);
-        assert!(whereis(am::NORMAL).is_none() && !noted(am::NORMAL, one, true));
+        assert_eq!(register_for(am::NORMAL, one, || true), Ok(()));
+        forget_unrecorded(one);
+        assert!(whereis(am::NORMAL).is_none() && !record(am::NORMAL, one, true));
         assert_eq!(GIVEN.load(Ordering::SeqCst), 0);
     }
 }

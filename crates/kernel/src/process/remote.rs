@@ -146,7 +146,7 @@ pub struct Remote {
 
 impl Remote {
     /// Records that this connection to a node lists the process among those with ties.
-    pub fn is_tied(&mut self, node: Term, connection: u32) {
+    pub fn set_tied(&mut self, node: Term, connection: u32) {
         match self.tied.iter_mut().find(|t| t.0 == node) {
             Some(t) => t.1 = connection,
             None => self.tied.push((node, connection)),

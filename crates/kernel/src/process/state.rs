@@ -53,7 +53,7 @@
 //! 5. No process with a control signal waits for a dirty thread. The thread that sets the last of
 //!    `DIRTY`, `SIGNALS` and `CONTROL` makes the process leave the pool for a run queue, keeping
 //!    its place (`sched/pool.rs`). A sender learns of that from [`Wake::Dirty`]; the owner, which
-//!    sets `DIRTY`, asks [`State::calls_from_pool`] under the lock of the pool.
+//!    sets `DIRTY`, asks [`State::must_leave_pool`] under the lock of the pool.
 //!
 //! All transitions are methods. Each says who may call it and, in builds with debug assertions,
 //! checks that against the word as it was.
@@ -393,7 +393,7 @@ impl State {
     /// Whether a process must leave its dirty pool at once because control signals have arrived.
     /// The thread that puts it there calls this under the pool's lock.
     #[inline]
-    pub(crate) fn calls_from_pool(&self) -> bool {
+    pub(crate) fn must_leave_pool(&self) -> bool {
         self.bits() & (SIGNALS | CONTROL) == SIGNALS | CONTROL
     }
     fn requeue_with(&self, bits: u32) -> Priority {

@@ -102,14 +102,14 @@ fn who_completes_the_reason_to_leave_a_pool_is_told() {
     s.publish_queued(Priority::Normal, false);
     let _ = s.start_running();
     assert_eq!(s.requeue_dirty(true), Priority::Normal);
-    assert!(!s.calls_from_pool());
+    assert!(!s.must_leave_pool());
     // A message is no reason to leave the pool.
     assert_eq!(s.wake(), Wake::Seen);
     assert_eq!(s.wake_by_timeout(), Wake::Seen);
-    assert!(!s.calls_from_pool());
+    assert!(!s.must_leave_pool());
     assert_eq!(s.wake_for(true), Wake::Dirty(true));
     assert_eq!(s.wake_for(true), Wake::Seen);
-    assert!(s.calls_from_pool());
+    assert!(s.must_leave_pool());
     s.raise();
     let taken = s.start_fetching();
     assert!(taken.signals && taken.raised && taken.dirty == Some(true));
@@ -121,7 +121,7 @@ fn who_completes_the_reason_to_leave_a_pool_is_told() {
     assert!(taken.signals && !taken.raised && taken.dirty == Some(false));
     // The owner learns of it if it came before.
     let _ = s.requeue_dirty(false);
-    assert!(s.calls_from_pool());
+    assert!(s.must_leave_pool());
     assert_eq!(s.start_running().dirty, Some(false));
     let _ = s.requeue();
     assert_eq!(s.start_running().dirty, None);

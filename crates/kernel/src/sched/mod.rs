@@ -44,7 +44,7 @@ use crate::process::{Process, table};
 use crate::sync::Mutex;
 use parker::Parker;
 use pool::Pool;
-use queues::{Comes, Hooks, RunQueues};
+use queues::{Cause, Hooks, RunQueues};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -445,21 +445,21 @@ pub(crate) fn set_running_priority(p: Priority) {
 /// Marks the running process to yield before its time slice is used up. It goes behind those that
 /// wait for their turn, and before those that have used up theirs.
 #[inline]
-pub fn lets_pass() {
+pub fn mark_early_yield() {
     MADE.with(|m| m.set(true));
 }
 
 /// Queues a woken process, whose `QUEUED` bit the caller has set.
 #[inline]
 pub(crate) fn enqueue(p: *mut Process, prio: Priority) {
-    put(p, prio, Comes::Woken);
+    put(p, prio, Cause::Woken);
 }
 
 /// As [`enqueue`], for a new process.
 #[inline]
 pub(crate) fn enqueue_new(p: *mut Process, prio: Priority) {
     MADE.with(|m| m.set(true));
-    put(p, prio, Comes::New);
+    put(p, prio, Cause::New);
 }
 
 /// As [`enqueue`], for a process that has used up its time slice. One that has spawned others goes
@@ -467,11 +467,11 @@ pub(crate) fn enqueue_new(p: *mut Process, prio: Priority) {
 /// compute.
 #[inline]
 pub(crate) fn enqueue_last(p: *mut Process, prio: Priority) {
-    let comes = match MADE.with(|m| m.take()) {
-        true => Comes::New,
-        false => Comes::Spent,
+    let cause = match MADE.with(|m| m.take()) {
+        true => Cause::New,
+        false => Cause::Spent,
     };
-    put(p, prio, comes);
+    put(p, prio, cause);
 }
 
 /// As [`enqueue_last`], for a process that this scheduler has run. A process with a large heap has
@@ -493,7 +493,7 @@ pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
     let large = heap_words > LARGE_HEAP_WORDS;
     let turns = large && !own && QUEUES.took_used(me) && QUEUES.hooks.bound(cell) == 0;
     if !turns {
-        return put(p, prio, if long { Comes::Long } else { Comes::Spent });
+        return put(p, prio, if long { Cause::Long } else { Cause::Spent });
     }
     let before = TURN.take();
     let ran = crate::clock::elapsed() - BEGAN.get() + if before.0 == cell { before.1 } else { 0 };
@@ -503,7 +503,7 @@ pub(crate) fn enqueue_used(p: *mut Process, prio: Priority, heap_words: usize) {
     }
     // SAFETY: as above.
     unsafe { (*p).had_turn(queues::TURN_SLICES) };
-    put(p, prio, Comes::Owing);
+    put(p, prio, Cause::Owing);
 }
 
 /// Starts the time slice of the process that scheduler `i` has taken.
@@ -536,12 +536,12 @@ pub fn in_order<R>(home: usize, f: impl FnOnce() -> R) -> (R, usize) {
 /// Lets others steal the ordered processes behind the running one, which will take long; see
 /// [`in_order`].
 #[inline]
-pub fn let_others() {
-    QUEUES.let_others(current());
+pub fn let_others_steal() {
+    QUEUES.let_others_steal(current());
 }
 
 #[inline]
-fn put(p: *mut Process, prio: Priority, comes: Comes) {
+fn put(p: *mut Process, prio: Priority, cause: Cause) {
     // SAFETY: cells are never unmapped; the state word is an atomic.
     if unsafe { (*p).state.load() }.has_own_thread() {
         return own::ring(table().index(p));
@@ -549,9 +549,9 @@ fn put(p: *mut Process, prio: Priority, comes: Comes) {
     let cell = table().index(p);
     crate::waits::queued(cell);
     match IN_ORDER.get() {
-        None => QUEUES.put(cell, prio, comes, current()),
+        None => QUEUES.put(cell, prio, cause, current()),
         Some(home) => {
-            let home = QUEUES.put_in_order(cell, prio, comes, home, current());
+            let home = QUEUES.put_in_order(cell, prio, cause, home, current());
             IN_ORDER.set(Some(home));
         }
     }
@@ -611,7 +611,7 @@ pub(crate) fn enqueue_dirty(p: *mut Process, prio: Priority, io: bool) {
 pub(crate) fn enqueue_dirty_back(p: *mut Process, prio: Priority, io: bool) {
     // SAFETY: cells are never unmapped; the state word is an atomic.
     let state = unsafe { &(*p).state };
-    if !dirty(io).put(table().index(p), prio, || state.calls_from_pool()) {
+    if !dirty(io).put(table().index(p), prio, || state.must_leave_pool()) {
         state.raise();
         enqueue(p, prio);
     }
@@ -619,7 +619,7 @@ pub(crate) fn enqueue_dirty_back(p: *mut Process, prio: Priority, io: bool) {
 
 /// Makes a process that waits for a dirty thread handle a control signal on a scheduler.
 #[cold]
-pub(crate) fn call_from_pool(p: *mut Process, io: bool) {
+pub(crate) fn take_from_pool(p: *mut Process, io: bool) {
     if dirty(io).take_out(table().index(p)) {
         // SAFETY: as above.
         let state = unsafe { &(*p).state };
@@ -630,7 +630,7 @@ pub(crate) fn call_from_pool(p: *mut Process, io: bool) {
 
 /// Gives up the place in a dirty pool of a process that has left it for a while, and which the
 /// caller owns.
-pub(crate) fn leaves_pool(p: *mut Process, io: bool) {
+pub(crate) fn give_up_pool_place(p: *mut Process, io: bool) {
     dirty(io).forget(table().index(p));
 }
 

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! - A thread that began to run a process before the block goes on until it is done with that. The
-//!   blocking process waits for these threads: for those that run code by epochs ([`gives_way`]),
+//!   blocking process waits for these threads: for those that run code by epochs ([`must_yield`]),
 //!   for dirty ones by their number ([`others_stopped`]).
 //! - Turns go round: a thread that wants one waits for those that asked earlier. No thread waits
 //!   for anything else while it has a turn.
@@ -12,7 +12,7 @@
 //!   loads `BLOCKED`; the blocking process stores `BLOCKED`, then loads `DIRTY` in
 //!   [`others_stopped`]. All four are `SeqCst`, so at least one sees the other's store: the dirty
 //!   thread waits for a turn, or the blocking process waits for it.
-//! - [`HELD`] is stored with `SeqCst` and loaded `Relaxed` in [`gives_way`], after the thread has
+//! - [`HELD`] is stored with `SeqCst` and loaded `Relaxed` in [`must_yield`], after the thread has
 //!   entered its epoch. The blocking process waits for a barrier of epochs after the store, and its
 //!   fences order the two: a thread that entered its epoch later sees the flag, and an earlier one
 //!   is waited for.
@@ -64,12 +64,12 @@ thread_local! {
 /// first: it began without a turn, or on a scheduler that is to stop, before the block. Once the
 /// blocking process has passed a barrier of the epochs, all threads see the block here.
 #[inline]
-pub(crate) fn gives_way() -> bool {
-    HELD.load(Ordering::Relaxed) && must_give_way()
+pub(crate) fn must_yield() -> bool {
+    HELD.load(Ordering::Relaxed) && must_yield_now()
 }
 
 #[cold]
-fn must_give_way() -> bool {
+fn must_yield_now() -> bool {
     blocked() && !HAS_TURN.get() || super::current() > super::online()
 }
 

@@ -92,14 +92,14 @@ const NEXT_TO_NOTHING: i64 = 50;
 
 /// Why a process is queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Comes {
+pub(crate) enum Cause {
     /// An event that it waited for has arrived.
     Woken,
     /// It is new.
     New,
     /// It has used up a time slice, or continues elsewhere.
     Spent,
-    /// As [`Comes::Spent`], and it has had at least [`TURN_SLICES`] slices since it waited.
+    /// As [`Cause::Spent`], and it has had at least [`TURN_SLICES`] slices since it waited.
     Long,
     /// It has used up the slices of a long turn.
     Owing,
@@ -123,7 +123,7 @@ struct Share {
 impl Share {
     /// Picks the class to run next, given the number waiting in each; `None` if none waits.
     #[inline]
-    fn first_is_next(&mut self, first: usize, other: usize) -> Option<bool> {
+    fn pick_first(&mut self, first: usize, other: usize) -> Option<bool> {
         if other == 0 {
             // No process waited for what the class has done.
             self.ahead = self.ahead.min(0);
@@ -200,11 +200,11 @@ impl Default for Queues {
 
 impl Queues {
     #[inline]
-    pub(super) fn push(&mut self, cell: u32, p: Priority, comes: Comes) {
-        let l = match (p, comes) {
-            (Priority::Normal, Comes::Woken | Comes::New) => WOKEN,
-            (Priority::Normal, Comes::Owing) => OWING,
-            (Priority::Normal, Comes::Long) => LONG,
+    pub(super) fn push(&mut self, cell: u32, p: Priority, cause: Cause) {
+        let l = match (p, cause) {
+            (Priority::Normal, Cause::Woken | Cause::New) => WOKEN,
+            (Priority::Normal, Cause::Owing) => OWING,
+            (Priority::Normal, Cause::Long) => LONG,
             _ => p as usize,
         };
         self.levels[l].push_back(cell);
@@ -304,7 +304,7 @@ impl Queues {
     }
     fn pop_normal(&mut self) -> Option<u32> {
         let used = self.used();
-        let first = self.first.first_is_next(self.levels[WOKEN].len(), used)?;
+        let first = self.first.pick_first(self.levels[WOKEN].len(), used)?;
         self.used = !first;
         if first {
             self.last = Some(Class::First);
@@ -322,7 +322,7 @@ impl Queues {
             return Some(c);
         }
         let recent = self.levels[RECENT].len();
-        if self.recent.first_is_next(recent, used - recent)? {
+        if self.recent.pick_first(recent, used - recent)? {
             self.last = Some(Class::Recent);
             return self.levels[RECENT].pop_front();
         }

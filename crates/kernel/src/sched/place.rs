@@ -7,9 +7,9 @@
 //! stolen from the other's queue waits for so long. A scheduler that finds itself on the processor
 //! of its waker therefore moves at once.
 //!
-//! A thread of the runtime that is not urgent ([`give_way`]) does not delay a scheduler that is
-//! woken on its processor: since Linux 6.12, a thread with a short time slice preempts one that has
-//! requested a longer slice. Older systems ignore the request.
+//! A thread of the runtime that is not urgent ([`request_long_slices`]) does not delay a scheduler
+//! that is woken on its processor: since Linux 6.12, a thread with a short time slice preempts one
+//! that has requested a longer slice. Older systems ignore the request.
 
 #[cfg(target_os = "linux")]
 mod here {
@@ -27,7 +27,7 @@ mod here {
 
     /// Requests long slices for this thread, so that others preempt it. Its other attributes, as
     /// set by the user, stay.
-    pub(crate) fn give_way() {
+    pub(crate) fn request_long_slices() {
         let size = size_of::<libc::sched_attr>() as u32;
         // SAFETY: the structure is plain bits, for which zero is a value. The first call writes at
         // most the given size, and the second reads it. 0 is this thread.
@@ -87,10 +87,10 @@ mod here {
     pub(in crate::sched) fn leave(_: impl Iterator<Item = usize>) -> Option<usize> {
         None
     }
-    pub(crate) fn give_way() {}
+    pub(crate) fn request_long_slices() {}
 }
 
-pub(crate) use here::give_way;
+pub(crate) use here::request_long_slices;
 pub(super) use here::{leave, processor};
 
 #[cfg(all(test, target_os = "linux"))]
@@ -112,7 +112,7 @@ mod tests {
         }
         std::thread::spawn(|| {
             let before = asked();
-            give_way();
+            request_long_slices();
             let after = asked();
             assert_eq!(
                 (before.sched_policy, before.sched_nice),

@@ -15,7 +15,7 @@
 //!   a thread that gives it a reason calls [`Pool::take_out`] after that. So either the one sees
 //!   the reason or the other finds the process.
 
-use super::order::{Comes, Queues};
+use super::order::{Cause, Queues};
 use crate::process::state::Priority;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ impl Pool {
     pub fn put(&self, cell: u32, prio: Priority, leaves: impl FnOnce() -> bool) -> bool {
         let mut w = self.lock();
         match w.out.remove(&cell) {
-            None => w.queue.push(cell, prio, Comes::Spent),
+            None => w.queue.push(cell, prio, Cause::Spent),
             Some(true) => w.queue.push_first(cell, prio as usize),
             Some(false) => {}
         }

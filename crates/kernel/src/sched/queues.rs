@@ -13,7 +13,7 @@
 //! ([`RunQueues::put_in_order`]), and while they are few they stay there: a process runs, or uses
 //! up a slice, before the process that the connection woke next. That is no promise, but programs
 //! come to rely on it. Anything else that arrives in that queue ends it, and so does a long
-//! collection ([`RunQueues::let_others`]).
+//! collection ([`RunQueues::let_others_steal`]).
 //!
 //! # Invariants
 //! - A process that was put is in exactly one queue, or in the hands of one scheduler that is about
@@ -29,7 +29,7 @@
 //! - Locks of two queues are never held together. Under such a lock only [`Hooks::bound`] and the
 //!   closure given to [`RunQueues::raise`] are called.
 
-pub(crate) use super::order::Comes;
+pub(crate) use super::order::Cause;
 // The models have no use for it.
 #[allow(unused_imports)]
 pub(crate) use super::order::TURN_SLICES;
@@ -470,7 +470,7 @@ impl<H: Hooks> RunQueues<H> {
             let mut q = w.lock();
             let next = prio > Priority::Normal && w.take_from_slot(cell);
             if next {
-                q.push(cell, prio, Comes::Woken);
+                q.push(cell, prio, Cause::Woken);
             }
             if next || q.raise(cell, prio) {
                 w.set_len(&q);
@@ -493,7 +493,7 @@ impl<H: Hooks> RunQueues<H> {
     #[inline]
     pub(crate) fn go_on(&self, cell: u32, me: usize) {
         if me == 0 || me > self.online() {
-            return self.put(cell, Priority::Normal, Comes::Spent, me);
+            return self.put(cell, Priority::Normal, Cause::Spent, me);
         }
         self.put_first(cell, OWING, me);
     }
@@ -503,7 +503,7 @@ impl<H: Hooks> RunQueues<H> {
     #[inline]
     pub(crate) fn put_back(&self, cell: u32, prio: Priority, me: usize) {
         if me == 0 || me > self.online() {
-            return self.put(cell, prio, Comes::Spent, me);
+            return self.put(cell, prio, Cause::Spent, me);
         }
         let level = match prio {
             Priority::Normal => WOKEN,
@@ -533,7 +533,7 @@ impl<H: Hooks> RunQueues<H> {
 
     /// Queues a process. `me` is the number of the scheduler that this thread is, from 1; 0 for
     /// none.
-    pub fn put(&self, cell: u32, prio: Priority, comes: Comes, me: usize) {
+    pub fn put(&self, cell: u32, prio: Priority, cause: Cause, me: usize) {
         let online = self.online();
         let bound = self.hooks.bound(cell);
         let at = if bound != 0 {
@@ -547,14 +547,14 @@ impl<H: Hooks> RunQueues<H> {
         };
         let w = &self.schedulers[at];
         let mine = at + 1 == me;
-        let first = matches!(comes, Comes::Woken | Comes::New);
+        let first = matches!(cause, Cause::Woken | Cause::New);
         let slot = mine && bound == 0 && first && prio == Priority::Normal;
         if slot && w.fill_slot(cell) {
             return;
         }
         let brief = {
             let mut q = w.lock();
-            q.push(cell, prio, comes);
+            q.push(cell, prio, cause);
             w.in_order.store(false, Ordering::Relaxed);
             w.set_len(&q);
             w.is_brief()
@@ -588,12 +588,12 @@ impl<H: Hooks> RunQueues<H> {
         &self,
         cell: u32,
         prio: Priority,
-        comes: Comes,
+        cause: Cause,
         home: usize,
         me: usize,
     ) -> usize {
         if self.hooks.bound(cell) != 0 {
-            self.put(cell, prio, comes, me);
+            self.put(cell, prio, cause, me);
             return home;
         }
         let online = self.online();
@@ -607,7 +607,7 @@ impl<H: Hooks> RunQueues<H> {
             let mut q = w.lock();
             // Order begins with a process that finds nothing else.
             let first = w.len() == 0 && (mine || w.idle.load(Ordering::Relaxed));
-            q.push(cell, prio, comes);
+            q.push(cell, prio, cause);
             if first {
                 w.in_order.store(true, Ordering::Relaxed);
             }
@@ -657,7 +657,7 @@ impl<H: Hooks> RunQueues<H> {
 
     /// Lets others steal the processes that wait behind the one that scheduler `me`, from 1, runs,
     /// because it will take long.
-    pub(crate) fn let_others(&self, me: usize) {
+    pub(crate) fn let_others_steal(&self, me: usize) {
         let Some(w) = me.checked_sub(1).map(|i| &self.schedulers[i]) else {
             return;
         };
@@ -693,7 +693,7 @@ impl<H: Hooks> RunQueues<H> {
 
     /// Wakes another scheduler if there is more work than scheduler `i` can do, which has just left
     /// its rest. Wake-ups for several schedulers may all have gone to this one.
-    pub(crate) fn pass_on(&self, i: usize) {
+    pub(crate) fn wake_another(&self, i: usize) {
         // Pairs with the fence in `put`: a thread that still considered this one idle has queued
         // its process by now.
         fence(Ordering::SeqCst);

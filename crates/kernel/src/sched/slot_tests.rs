@@ -1,7 +1,7 @@
 //! Tests of [`super::queues`], one thread at a time: the slot beside a run queue, from which any
 //! scheduler may take the process, and processes in order.
 
-use super::queues::{Comes, Hooks, RunQueues, Seen, TURN_SLICES};
+use super::queues::{Cause, Hooks, RunQueues, Seen, TURN_SLICES};
 use crate::process::state::Priority;
 
 struct Here;
@@ -38,19 +38,19 @@ fn taken(q: &RunQueues<Here>) -> Vec<u32> {
 fn what_goes_next_keeps_its_place() {
     let q = queues(1);
     for c in 1..4 {
-        q.put(c, Priority::Normal, Comes::Woken, 1);
+        q.put(c, Priority::Normal, Cause::Woken, 1);
     }
     assert_eq!(q.lengths(), [3, 0]);
     assert_eq!(taken(&q), [1, 2, 3]);
     // It came first of its priority, and goes behind others.
-    q.put(1, Priority::Normal, Comes::Woken, 1);
-    q.put(2, Priority::Normal, Comes::Woken, 0);
-    q.put(3, Priority::Normal, Comes::Woken, 1);
-    q.put(4, Priority::High, Comes::Woken, 0);
+    q.put(1, Priority::Normal, Cause::Woken, 1);
+    q.put(2, Priority::Normal, Cause::Woken, 0);
+    q.put(3, Priority::Normal, Cause::Woken, 1);
+    q.put(4, Priority::High, Cause::Woken, 0);
     assert_eq!(taken(&q), [4, 1, 2, 3]);
-    q.put(1, Priority::Normal, Comes::Woken, 1);
+    q.put(1, Priority::Normal, Cause::Woken, 1);
     q.raise(1, Priority::Max, || ());
-    q.put(4, Priority::High, Comes::Woken, 0);
+    q.put(4, Priority::High, Cause::Woken, 0);
     assert_eq!(taken(&q), [1, 4]);
     assert_eq!(q.lengths(), [0, 0]);
 }
@@ -58,10 +58,10 @@ fn what_goes_next_keeps_its_place() {
 #[test]
 fn what_was_made_or_woken_goes_in_the_order_in_which_it_came() {
     let q = queues(1);
-    q.put(1, Priority::Normal, Comes::Spent, 1);
-    q.put(2, Priority::Normal, Comes::New, 1);
-    q.put(3, Priority::Normal, Comes::Woken, 1);
-    q.put(4, Priority::Normal, Comes::New, 1);
+    q.put(1, Priority::Normal, Cause::Spent, 1);
+    q.put(2, Priority::Normal, Cause::New, 1);
+    q.put(3, Priority::Normal, Cause::Woken, 1);
+    q.put(4, Priority::Normal, Cause::New, 1);
     assert_eq!(taken(&q), [2, 3, 4, 1]);
 }
 
@@ -73,20 +73,20 @@ fn who_has_long_turns_gets_no_more_than_others() {
     let mut had = [0u32; 3];
     let mut turn = 0;
     for c in 0..3 {
-        q.put(c, Priority::Normal, Comes::Long, 1);
+        q.put(c, Priority::Normal, Cause::Long, 1);
     }
     for _ in 0..100_000 {
         let c = q.next(0, None).unwrap_or(9);
         had[c as usize] += 1;
         assert!(q.took_used(1));
         if c != 1 {
-            q.put(c, Priority::Normal, Comes::Long, 1);
+            q.put(c, Priority::Normal, Cause::Long, 1);
         } else if turn + 1 < TURN_SLICES {
             turn += 1;
             q.go_on(c, 1);
         } else {
             turn = 0;
-            q.put(c, Priority::Normal, Comes::Owing, 1);
+            q.put(c, Priority::Normal, Cause::Owing, 1);
         }
     }
     assert!(had.iter().all(|n| n.abs_diff(33_333) < 100), "{had:?}");
@@ -97,32 +97,32 @@ fn who_has_long_turns_gets_no_more_than_others() {
 fn long_turns_follow_each_other() {
     let q = queues(1);
     for c in 1..4 {
-        q.put(c, Priority::Normal, Comes::Owing, 1);
+        q.put(c, Priority::Normal, Cause::Owing, 1);
     }
     assert_eq!(q.next(0, None), Some(1));
     q.go_on(1, 1);
-    q.put(7, Priority::Normal, Comes::Woken, 0);
+    q.put(7, Priority::Normal, Cause::Woken, 0);
     assert_eq!(q.next(0, None), Some(7));
     assert_eq!(q.next(0, None), Some(1));
-    q.put(1, Priority::Normal, Comes::Owing, 1);
+    q.put(1, Priority::Normal, Cause::Owing, 1);
     assert_eq!(taken(&q), [2, 3, 1]);
 }
 
 #[test]
 fn what_goes_next_is_stolen_and_handed_over() {
     let q = queues(2);
-    q.put(1, Priority::Normal, Comes::Woken, 1);
+    q.put(1, Priority::Normal, Cause::Woken, 1);
     assert_eq!(q.next(1, None), None);
     let glance = q.glance(1, None).map(Seen::for_long);
     assert_eq!(q.next(1, glance), Some(1));
     assert_eq!(q.lengths(), [0, 0]);
     // A bound process stays with its scheduler.
-    q.put(100, Priority::Normal, Comes::Woken, 1);
+    q.put(100, Priority::Normal, Cause::Woken, 1);
     let glance = q.glance(1, None).map(Seen::for_long);
     assert_eq!(q.next(1, glance), None);
     assert_eq!(q.next(0, None), Some(100));
     // Others find the processes of a scheduler that goes offline.
-    q.put(2, Priority::Normal, Comes::Woken, 2);
+    q.put(2, Priority::Normal, Cause::Woken, 2);
     q.set_online(1, |_| true);
     assert_eq!(q.next(1, None), None);
     assert_eq!(q.next(0, None), Some(2));
@@ -130,7 +130,7 @@ fn what_goes_next_is_stolen_and_handed_over() {
 
 /// Queues a process behind those of the first scheduler. Returns the scheduler that got it.
 fn behind(q: &RunQueues<Here>, cell: u32, me: usize) -> usize {
-    q.put_in_order(cell, Priority::Normal, Comes::Woken, 1, me)
+    q.put_in_order(cell, Priority::Normal, Cause::Woken, 1, me)
 }
 
 /// Returns the process that the second scheduler takes after enough looks.
@@ -151,7 +151,7 @@ fn what_comes_in_order_stays_in_order() {
     assert_eq!((behind(&q, 4, 0), stolen(&q)), (1, None));
     assert_eq!((q.next(0, None), q.next(0, None)), (Some(4), None));
     // The queue has run empty: others may take what arrives now,
-    q.put(9, Priority::Normal, Comes::Woken, 1);
+    q.put(9, Priority::Normal, Cause::Woken, 1);
     assert_eq!(stolen(&q), Some(9));
 }
 
@@ -168,7 +168,7 @@ fn others_take_of_what_comes_in_order() {
     for c in 1..4 {
         behind(&q, c, usize::from(c == 1));
     }
-    q.let_others(1);
+    q.let_others_steal(1);
     assert_eq!(stolen(&q), Some(1));
     // if a process has used up its slice,
     let q = queues(2);
@@ -176,12 +176,12 @@ fn others_take_of_what_comes_in_order() {
         behind(&q, c, usize::from(c == 1));
     }
     assert_eq!(q.next(0, None), Some(1));
-    q.put(1, Priority::Normal, Comes::Spent, 1);
+    q.put(1, Priority::Normal, Cause::Spent, 1);
     assert_eq!(stolen(&q), Some(2));
     // and if the scheduler has gone offline. A bound process goes there.
     let q = queues(2);
-    assert_eq!(q.put_in_order(1, Priority::Normal, Comes::Woken, 2, 2), 2);
-    assert_eq!(q.put_in_order(100, Priority::Normal, Comes::Woken, 2, 0), 2);
+    assert_eq!(q.put_in_order(1, Priority::Normal, Cause::Woken, 2, 2), 2);
+    assert_eq!(q.put_in_order(100, Priority::Normal, Cause::Woken, 2, 0), 2);
     assert_eq!(q.lengths(), [1, 1]);
     q.set_online(1, |_| true);
     assert_eq!(q.next(1, None), None);
@@ -195,7 +195,7 @@ fn what_is_brief_is_left() {
     let q = queues(2);
     let make = |cells: std::ops::Range<u32>| {
         for c in cells {
-            q.put(c, Priority::Normal, Comes::New, 1);
+            q.put(c, Priority::Normal, Cause::New, 1);
         }
     };
     for _ in 0..400 {
@@ -217,18 +217,18 @@ fn what_is_brief_is_left() {
     assert!(q.next(0, None).is_some());
     while q.next(1, None).is_some() {}
     assert_ne!(q.lengths()[0], 0);
-    q.put(9, Priority::Normal, Comes::Spent, 1);
+    q.put(9, Priority::Normal, Cause::Spent, 1);
     assert!(stolen(&q).is_some());
     // A process that takes long, although it counts few reductions, is taken.
     let q = queues(2);
     for _ in 0..400 {
-        q.put(1, Priority::Normal, Comes::New, 1);
-        q.put(2, Priority::Normal, Comes::New, 1);
+        q.put(1, Priority::Normal, Cause::New, 1);
+        q.put(2, Priority::Normal, Cause::New, 1);
         while q.next(0, None).is_some() {
             let nanoseconds = if q.is_timed(0) { 50_000 } else { 0 };
             q.ran(0, 5, nanoseconds);
         }
     }
-    q.put(1, Priority::Normal, Comes::New, 1);
+    q.put(1, Priority::Normal, Cause::New, 1);
     assert_eq!(stolen(&q), Some(1));
 }

@@ -112,7 +112,7 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
         Kind::External => return unsafe { external(cx, s) },
         Kind::Link | Kind::Monitor | Kind::Run if p.has(EXIT_PENDING) => {
             // SAFETY: the contract is the same.
-            return unsafe { behind_end(p, s) };
+            return unsafe { after_end(p, s) };
         }
         Kind::Run => {
             // SAFETY: the signal is the caller's, and of that kind.
@@ -166,12 +166,12 @@ unsafe fn handle(cx: &mut Cx, s: *mut Signal) {
 /// # Safety
 /// `p` is this thread's; for the signal, as for [`handle`].
 #[cold]
-unsafe fn behind_end(p: &mut Process, s: *mut Signal) {
+unsafe fn after_end(p: &mut Process, s: *mut Signal) {
     if p.state.load().is_exiting() {
         // SAFETY: by the contract, the signal is the caller's, a chain of one.
         unsafe { drain_dead(p.pid(), s as *mut Link) };
     } else {
-        p.ext_mut().behind_end.push(s);
+        p.ext_mut().after_end.push(s);
     }
 }
 
@@ -223,7 +223,7 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
         let Some((r, msg)) = (*s).term.as_cons() else {
             return Signal::free(s);
         };
-        let Some(urgent) = passes(p, r, (*s).kind == Kind::UrgentMessage) else {
+        let Some(urgent) = check_alias(p, r, (*s).kind == Kind::UrgentMessage) else {
             return Signal::free(s);
         };
         (*s).kind = Kind::Message;
@@ -234,7 +234,7 @@ unsafe fn alias_message(cx: &mut Cx, s: *mut Signal) {
 
 /// Returns `None` if the alias `r` is not active, or else whether the message has priority: if it
 /// was sent so (`urgent`) and the alias has priority.
-fn passes(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
+fn check_alias(p: &mut Process, r: Term, mut urgent: bool) -> Option<bool> {
     let k = ref_key(r)?;
     let mut ended = None;
     let active = match p.ext() {
@@ -284,7 +284,7 @@ unsafe fn external(cx: &mut Cx, s: *mut Signal) {
     let (p, msg) = unsafe { (&mut *cx.proc, &mut *s) };
     let mut urgent = false;
     if let Some(alias) = msg.take_alias() {
-        match passes(p, alias.term(), msg.is_urgent()) {
+        match check_alias(p, alias.term(), msg.is_urgent()) {
             Some(first) => urgent = first,
             // SAFETY: it is the caller's, and not used any more.
             None => return unsafe { Signal::free(s) },
@@ -428,13 +428,13 @@ pub fn exit_by_alias(cx: &mut Cx, k: RefKey, from: Term, reason: Term, urgent: b
     let urgent = urgent && made.is_some() && e.is_urgent(&k);
     let monitor = e.monitors.get_mut(&k);
     if made.is_some() || monitor.is_some_and(|m| m.alias() != AliasMode::None) {
-        exit_arrived(cx, from, reason, urgent);
+        apply_exit(cx, from, reason, urgent);
     }
 }
 
 /// Applies an exit signal of `from` as if it had just arrived. `urgent`: if it becomes a message,
 /// that has priority.
-pub fn exit_arrived(cx: &mut Cx, from: Term, reason: Term, urgent: bool) {
+pub fn apply_exit(cx: &mut Cx, from: Term, reason: Term, urgent: bool) {
     let s = Signal::tuple_of(Kind::Exit, &[am::EXIT_UC, from, reason]);
     // SAFETY: a fresh signal.
     unsafe {
@@ -458,7 +458,7 @@ pub fn link_refused(cx: &mut Cx, with: Term, reason: Term, urgent: bool) {
 /// # Safety
 /// The signal is owned by the caller, and of a kind that takes nothing else from the running
 /// process: a message, also to an alias, an exit signal, or the end of a monitored object.
-pub unsafe fn arrived(cx: &mut Cx, s: *mut Signal) {
+pub unsafe fn handle_here(cx: &mut Cx, s: *mut Signal) {
     // SAFETY: by the contract, the signal is the caller's; the process in a context is its
     // thread's.
     unsafe {
@@ -667,7 +667,7 @@ pub(crate) unsafe fn drain_dead(me: Term, mut chain: *mut Link) {
             }
             Kind::Monitor => {
                 if let Some(&[r, by, name]) = term.as_tuple() {
-                    tell_down(by, r, me, name, am::NOPROC);
+                    send_down(by, r, me, name, am::NOPROC);
                 }
             }
             _ => {}
@@ -679,7 +679,7 @@ pub(crate) unsafe fn drain_dead(me: Term, mut chain: *mut Link) {
 
 /// Tells a monitoring process that the process `me` has ended. `name` is the name that it monitored
 /// by, or nil.
-pub fn tell_down(by: Term, r: Term, me: Term, name: Term, reason: Term) {
+pub fn send_down(by: Term, r: Term, me: Term, name: Term, reason: Term) {
     if by == NIL {
         outside().watched_down(r, me);
     } else if name == NIL {

@@ -6,10 +6,10 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
-mod again;
 pub mod handle;
 pub mod post;
 pub mod receive;
+mod repeated;
 pub mod send;
 pub mod share;
 pub mod suspend;

@@ -48,7 +48,7 @@ pub(crate) unsafe fn push_at(p: *mut Process, to: Term, sig: *mut Signal) -> Pus
             Pushed::Done
         }
         Some(Wake::Dirty(io)) => {
-            sched::call_from_pool(p, io);
+            sched::take_from_pool(p, io);
             Pushed::Done
         }
         Some(Wake::Seen) => Pushed::Done,
@@ -140,7 +140,7 @@ pub fn wake(pid: Term) {
         // SAFETY: cells are never unmapped; the state word is an atomic.
         match unsafe { (*p).state.wake() } {
             Wake::Enqueue(prio) => sched::enqueue(p, prio),
-            Wake::Dirty(io) => sched::call_from_pool(p, io),
+            Wake::Dirty(io) => sched::take_from_pool(p, io),
             Wake::Seen | Wake::Behind => {}
         }
     }

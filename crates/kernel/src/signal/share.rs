@@ -7,9 +7,9 @@
 //! of the part (`Heap::sent`): sending it again costs nothing, and the sender's next collection,
 //! instead of copying the part, redirects the sender's references to the region. So the total cost
 //! is that of a plain copy, and there is one copy in memory however many processes hold it. Smaller
-//! parts are shared when they are sent a second time; see [`super::again`].
+//! parts are shared when they are sent a second time; see [`super::repeated`].
 
-use super::again::{self, Search};
+use super::repeated::{self, Search};
 use crate::accounts::{self, Kind};
 use crate::cx::Cx;
 use crate::message::sharing::threshold;
@@ -119,7 +119,7 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
         return (t, Held::default());
     }
     let copied = |n| (t, Held::new(None, RegionSet::default(), Some(n)));
-    let least = again::least_words(threshold);
+    let least = repeated::least_words(threshold);
     let mut measure = Measure::of(t);
     if least < threshold {
         if let Some(n) = measure.within(least - 1) {
@@ -264,10 +264,10 @@ pub fn large_part(cx: &mut Cx, held: &mut RegionSet, t: Term) -> Result<(Term, u
         return Err(copy::size_whole(t));
     }
     if let Some(n) = copy::size_whole_within(t, threshold.saturating_sub(1)) {
-        if n < again::AGAIN_WORDS || is_region_ptr(t.ptr()) {
+        if n < repeated::AGAIN_WORDS || is_region_ptr(t.ptr()) {
             return Err(n);
         }
-        let s = again::element(cx, held, t, n, threshold).ok_or(n)?;
+        let s = repeated::element(cx, held, t, n, threshold).ok_or(n)?;
         return Ok((s, n));
     }
     let h = &mut cx.heap;

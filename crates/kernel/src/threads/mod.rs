@@ -4,7 +4,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod alone;
-pub mod lent;
+pub mod dirty_calls;
 pub mod slice;
 pub mod upkeep;
 mod watch;
@@ -84,13 +84,13 @@ fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
         }
         if *used >= REDUCTIONS_PER_POLL {
             *used = 0;
-            timer::looks(i);
+            timer::checked(i);
             timer::poll();
         }
         if let Some(c) = q.next(i, None) {
             break c;
         }
-        timer::looks(i);
+        timer::checked(i);
         // Looking for a moment costs less than to sleep and be woken.
         if i < q.online() {
             let mut found = None;
@@ -115,14 +115,14 @@ fn next_or_park(i: usize, used: &mut i64, vain: &mut Vain) -> u32 {
             Rest::Found(c) if !STOPPED.load(Ordering::Relaxed) => break c,
             Rest::Again => rounds -= 1,
             Rest::Outside(found) => {
-                poll::tell(found);
+                poll::report_all(found);
                 rounds = ROUNDS;
             }
             _ => rounds = ROUNDS,
         }
     };
     if rested {
-        q.pass_on(i);
+        q.wake_another(i);
     }
     cell
 }
@@ -139,7 +139,7 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
     }
     // As in stock, a start with fewer than requested fails.
     sched::set_online_or(n, |name, e| thread::refused(name, e));
-    lent::begin();
+    dirty_calls::begin();
     sched::later::start();
     crate::system::memory::begin();
     watch::start();

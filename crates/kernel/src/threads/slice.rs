@@ -47,11 +47,11 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
         cx.reds = slice_reds;
         cx.charged = slice_reds;
         msacc::change(State::Emulator);
-        let watched = watch(p);
-        begins_compiled(cx);
+        let watched = begin_events(p);
+        choose_engine(cx);
         let slice = run::<E>(cx, taken.signals);
         if let Some(w) = watched {
-            unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
+            end_events(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
         }
         msacc::change(State::Other);
         match slice {
@@ -85,7 +85,7 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
 /// # Safety
 /// The process in the context is this thread's.
 #[inline]
-unsafe fn begins_compiled(cx: &mut Cx) {
+unsafe fn choose_engine(cx: &mut Cx) {
     cx.sampled_reds = 0;
     // SAFETY: by the contract, the process is this thread's.
     if unsafe { (*cx.proc).has(process::SAVES) } {
@@ -124,7 +124,7 @@ unsafe fn raised(cx: &mut Cx, p: *mut Process, taken: Taken) -> i64 {
             waits::goes_on(cx, true);
         }
         msacc::change(State::Emulator);
-        if !taken.signals || obey(cx, (*p).pc, taken.dirty) {
+        if !taken.signals || handle_signals(cx, (*p).pc, taken.dirty) {
             account(cx);
             let live = (*p).live as usize;
             cx.leave((*p).pc, live);
@@ -136,7 +136,7 @@ unsafe fn raised(cx: &mut Cx, p: *mut Process, taken: Taken) -> i64 {
                 }
                 place => {
                     if let Some(io) = place {
-                        sched::leaves_pool(p, io);
+                        sched::give_up_pool_place(p, io);
                     }
                     let prio = (*p).state.requeue();
                     sched::enqueue_back(p, prio);
@@ -160,7 +160,7 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
         unsafe {
             if let Some(io) = (*p).state.start_running().dirty {
                 // It will come back to the end of that queue.
-                sched::leaves_pool(p, io);
+                sched::give_up_pool_place(p, io);
             }
             cx.enter(p);
             if (*p).has(process::TIMED) {
@@ -171,11 +171,11 @@ pub unsafe fn own<E: Engine>(cx: &mut Cx, p: *mut Process) {
                 cx.reds = profile::begins(SLICE);
             }
             cx.charged = cx.reds;
-            let watched = watch(p);
-            begins_compiled(cx);
+            let watched = begin_events(p);
+            choose_engine(cx);
             let slice = run::<E>(cx, false);
             if let Some(w) = watched {
-                unwatch(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
+                end_events(w, p, matches!(slice, After::Requeue | After::Dirty(_)));
             }
             match slice {
                 After::Gone => return,
@@ -210,7 +210,7 @@ pub unsafe fn dirty<E: Engine>(cx: &mut Cx, p: *mut Process) {
         let pc = (*p).pc;
         // Signals that have arrived while it waited for this thread may end it.
         if (*p).state.take_signals() {
-            let goes_on = obey(cx, pc, None);
+            let goes_on = handle_signals(cx, pc, None);
             if !goes_on {
                 return msacc::change(State::Other);
             }
@@ -275,7 +275,7 @@ struct Watched {
 /// # Safety
 /// The caller owns the process.
 #[inline]
-unsafe fn watch(p: *mut Process) -> Option<Watched> {
+unsafe fn begin_events(p: *mut Process) -> Option<Watched> {
     // SAFETY: by the contract, the caller owns the process.
     let traced = unsafe { (*p).has(process::TRACED) };
     if !traced && events::LONG_SCHEDULE.load(Ordering::Relaxed) == 0 {
@@ -298,7 +298,7 @@ unsafe fn watch(p: *mut Process) -> Option<Watched> {
 /// # Safety
 /// If it is `still` this thread's, the caller owns the process. Otherwise `p` is not read.
 #[inline]
-unsafe fn unwatch(w: Watched, p: *mut Process, still: bool) {
+unsafe fn end_events(w: Watched, p: *mut Process, still: bool) {
     if still && w.traced {
         // SAFETY: by the contract, the caller still owns the process.
         unsafe {
@@ -370,7 +370,7 @@ fn in_turn(tasks: Vec<(Priority, Task)>) -> Vec<Task> {
 /// # Safety
 /// A process is in the context, and this thread's. It is packed: `pc` is where it resumes, and its
 /// live registers are those that [`Process`] says.
-unsafe fn obey(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
+unsafe fn handle_signals(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
     let p = cx.proc;
     // Tasks may collect: registers are roots.
     // SAFETY: by the contract, the process is this thread's.
@@ -395,7 +395,7 @@ unsafe fn obey(cx: &mut Cx, pc: *const u64, place: Option<bool>) -> bool {
     if ends {
         if let Some(io) = place {
             // Once it has ended, its cell may belong to another process.
-            sched::leaves_pool(p, io);
+            sched::give_up_pool_place(p, io);
         }
         // SAFETY: as above, and it has `EXIT_PENDING`.
         unsafe { end(cx) };
@@ -412,13 +412,15 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
     let p = cx.proc;
     let mut looked_at = std::ptr::null();
     // SAFETY: by the contract, the process is this thread's. It stays so until this returns:
-    // `obey`, `finish` and the attempts to wait say when it no longer is.
+    // `handle_signals`, `finish` and the attempts to wait say when it no longer is.
     unsafe {
         let traced = (*p).has(process::TRACED);
         loop {
             let pc = (*p).pc;
             // It handles signals between time slices.
-            if (std::mem::take(&mut signals) || (*p).state.take_signals()) && !obey(cx, pc, None) {
+            if (std::mem::take(&mut signals) || (*p).state.take_signals())
+                && !handle_signals(cx, pc, None)
+            {
                 return After::Gone;
             }
             let state = (*p).state.load();
@@ -516,7 +518,7 @@ unsafe fn resume_at(p: *mut Process, pc: *const u64, looked_at: &mut *const u64)
 #[inline(always)]
 unsafe fn execute<E: Engine>(cx: &mut Cx, pc: *const u64) -> Option<Exit> {
     compiled::enter(cx);
-    if multi_scheduling::gives_way() {
+    if multi_scheduling::must_yield() {
         epochs::leave(&cx.epoch);
         return None;
     }
@@ -526,12 +528,12 @@ unsafe fn execute<E: Engine>(cx: &mut Cx, pc: *const u64) -> Option<Exit> {
     while cx.sampled_reds > 0 && exit == Exit::Yield && cx.reds <= 0 {
         compiled::goes_on(cx);
         compiled::enter(cx);
-        if !multi_scheduling::gives_way() {
+        if !multi_scheduling::must_yield() {
             // SAFETY: the engine has yielded at this address.
             exit = unsafe { E::run(cx, cx.interp.pc) };
         }
         epochs::leave(&cx.epoch);
-        if multi_scheduling::gives_way() {
+        if multi_scheduling::must_yield() {
             break;
         }
     }

@@ -134,7 +134,7 @@ fn enqueue(woken: &mut Vec<Woken>) {
         let p = crate::process::table().cell(cell);
         match wake {
             Wake::Enqueue(prio) => crate::sched::enqueue(p, prio),
-            Wake::Dirty(io) => crate::sched::call_from_pool(p, io),
+            Wake::Dirty(io) => crate::sched::take_from_pool(p, io),
             Wake::Seen | Wake::Behind => {}
         }
     }
@@ -206,7 +206,7 @@ const MOST_HELD: u64 = 10;
 /// Records that scheduler `i` is between two processes, and idle or has done as much as a time
 /// slice since the last time.
 #[inline]
-pub(crate) fn looks(i: usize) {
+pub(crate) fn checked(i: usize) {
     let l = &LOOKS[i].0;
     // This scheduler is its only writer.
     l.store(l.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
