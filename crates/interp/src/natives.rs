@@ -407,7 +407,7 @@ unsafe fn length(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Length::at(pc);
     let live = op.live();
     cx.bif_pc = pc;
-    let resumes = cx.proc.as_mut().is_some_and(|p| p.take_resumes(pc));
+    let resumes = cx.proc.as_mut().is_some_and(|p| p.take_resume_mark(pc));
     let (list, mut result) = match resumes {
         true => {
             let state = std::array::from_fn(|i| cx.x[live + i]);
@@ -421,12 +421,12 @@ unsafe fn length(cx: &mut Cx, pc: *const u64) -> *const u64 {
     while let Err(Fail::Trap) = result {
         let may_leave = live + COUNT <= cx.x.len()
             && !cx.heap.window
-            && (op.fail().given().is_none() || cx.process().looks_at_no_message());
+            && (op.fail().given().is_none() || cx.process().is_outside_receive());
         let state: [Term; COUNT] = std::array::from_fn(|i| cx.trap.args[i]);
         let over = cx.reds <= 0 && !saved::goes_on(cx, None);
         if may_leave && (over || gc::stress_roll(2)) {
             cx.x[live..live + COUNT].copy_from_slice(&state);
-            cx.process().set_resumes(pc);
+            cx.process().set_resume_mark(pc);
             cx.interp.pc = pc;
             cx.interp.live = live + COUNT;
             cx.interp.exit = Exit::Yield;

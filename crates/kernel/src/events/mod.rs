@@ -391,7 +391,7 @@ pub(crate) fn came(p: &mut Process, queued: usize) {
 #[cold]
 pub(crate) fn queue_changed(p: &mut Process) {
     sink().queue_changed(p);
-    let watched = p.ext().is_some_and(|e| !e.long_queue_told.is_empty());
+    let watched = p.ext().is_some_and(|e| !e.long_queue_notified.is_empty());
     // SAFETY: null or the mailbox of this process, which the caller owns.
     if let Some(m) = unsafe { p.mailbox.as_mut() } {
         m.watched = watched;

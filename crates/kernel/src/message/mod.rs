@@ -489,7 +489,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_beyond_32_bits_are_told() {
+    fn words_beyond_32_bits_are_kept() {
         for n in [0, 1, u32::MAX as usize, 1 << 32, (5 << 32) | 7, MOST_WORDS] {
             let (form, low) = split(n);
             assert_eq!(joined(form, low), n);

@@ -132,12 +132,12 @@ mod with_epoll {
                 revents: 0,
             };
             let mut asked = vec![entry(bell.read_end.as_raw_fd(), libc::EPOLLIN as u32)];
-            let mut told = Vec::new();
+            let mut armed = Vec::new();
             {
                 let all = self.0.lock();
                 for (&fd, &(id, flags)) in all.iter().filter(|(_, e)| e.1 != 0) {
                     asked.push(entry(fd, flags));
-                    told.push((id, flags));
+                    armed.push((id, flags));
                 }
             }
             // SAFETY: the pointer and the length are those of the vector.
@@ -150,9 +150,9 @@ mod with_epoll {
             }
             let mut all = self.0.lock();
             let mut reports = Vec::new();
-            for (a, told) in asked[1..].iter().zip(told).filter(|(a, _)| a.revents != 0) {
+            for (a, armed) in asked[1..].iter().zip(armed).filter(|(a, _)| a.revents != 0) {
                 // The next wait handles what has changed meanwhile; the change has rung for it.
-                let Some((id, wanted)) = all.get_mut(&a.fd).filter(|e| **e == told) else {
+                let Some((id, wanted)) = all.get_mut(&a.fd).filter(|e| **e == armed) else {
                     continue;
                 };
                 *wanted = 0;

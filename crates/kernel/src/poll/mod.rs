@@ -545,7 +545,7 @@ mod tests {
     /// are reported to either.
     #[test]
     #[cfg(target_os = "linux")]
-    fn who_waits_beside_is_rung() {
+    fn a_waiter_beside_the_poll_thread_is_rung() {
         let (a, mut b) = UnixStream::pair().expect("a pair");
         let (t, got) = teller();
         let id = register(a.as_raw_fd(), t).expect("registered");

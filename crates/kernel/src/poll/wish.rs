@@ -33,15 +33,15 @@ impl Wish {
     /// whether the kernel must be asked for the rest. A receiver that waits for errors only is not
     /// asked for again after an event that was no error; see `kernel.rs`.
     pub fn take(&mut self, (readable, writable, failed): Events) -> (Events, bool) {
-        let told = (
+        let reported = (
             readable && self.read,
             writable && self.write,
             failed && self.error,
         );
-        self.read &= !told.0;
-        self.write &= !told.1;
-        self.error &= !told.2;
-        let again = self.any() || (self.error && (told.0 || told.1));
-        (told, again)
+        self.read &= !reported.0;
+        self.write &= !reported.1;
+        self.error &= !reported.2;
+        let again = self.any() || (self.error && (reported.0 || reported.1));
+        (reported, again)
     }
 }

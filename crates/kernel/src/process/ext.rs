@@ -562,7 +562,7 @@ pub struct Rare {
     pub sessions: Vec<super::session::Tracing>,
     /// Monitors that were notified of its long message queue, and not yet of its end. They are
     /// session numbers, or -1 for `system_monitor` without a session.
-    pub long_queue_told: Vec<i64>,
+    pub long_queue_notified: Vec<i64>,
     /// Calls whose time or memory is being measured.
     pub call_time: Vec<Timed>,
     /// Words that collections have freed from its heap during a measurement.
@@ -633,7 +633,7 @@ impl Rare {
             tracer: crate::tracer::Tracer::Nobody,
             trace_flags: 0,
             sessions: Vec::new(),
-            long_queue_told: Vec::new(),
+            long_queue_notified: Vec::new(),
             call_time: Vec::new(),
             words_made: 0,
             passed: 0,

@@ -111,7 +111,7 @@ pub struct Process {
     pub in_transit: InTransit,
     /// Address of the instruction where it resumes.
     pub pc: *const u64,
-    /// Address where it continues when its receive timer fires. [`Process::set_resumes`] has
+    /// Address where it continues when its receive timer fires. [`Process::set_resume_mark`] has
     /// another use for it.
     pub timeout_pc: *const u64,
     // The packed heap: the block, its size in words, and the offsets of top, stack and high-water
@@ -306,7 +306,7 @@ impl Process {
     }
     /// Marks the process to end for `reason`, which is copied, unless it is marked already.
     #[inline]
-    pub(crate) fn end_for(&mut self, reason: Term) {
+    pub(crate) fn mark_to_exit(&mut self, reason: Term) {
         if self.has(EXIT_PENDING) {
             return;
         }
@@ -342,15 +342,15 @@ impl Process {
         unsafe { &mut *self.mailbox }
     }
     /// Records that the time slice ends within the instruction at `pc`. That instruction keeps its
-    /// progress in registers and learns from [`Process::take_resumes`] that it resumes.
+    /// progress in registers and learns from [`Process::take_resume_mark`] that it resumes.
     /// `timeout_pc` is free for this because the process is in no receive; an address that is no
     /// instruction's marks the case.
-    pub fn set_resumes(&mut self, pc: *const u64) {
+    pub fn set_resume_mark(&mut self, pc: *const u64) {
         debug_assert!(!self.has(TIMER));
         self.timeout_pc = pc.wrapping_byte_add(1);
     }
     /// Whether the instruction at `pc` resumes, and clears the mark.
-    pub fn take_resumes(&mut self, pc: *const u64) -> bool {
+    pub fn take_resume_mark(&mut self, pc: *const u64) -> bool {
         let resumes = std::ptr::eq(self.timeout_pc, pc.wrapping_byte_add(1));
         if resumes {
             self.timeout_pc = std::ptr::null();
@@ -358,7 +358,7 @@ impl Process {
         resumes
     }
     /// Whether a running guard cannot belong to a receive that examines a message.
-    pub fn looks_at_no_message(&self) -> bool {
+    pub fn is_outside_receive(&self) -> bool {
         // SAFETY: owned by this process; null or a mailbox.
         !self.has(TIMER) && unsafe { self.mailbox.as_ref() }.is_none_or(|m| !m.has_current())
     }

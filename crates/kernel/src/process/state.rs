@@ -22,7 +22,7 @@
 //!   the next thread that takes it.
 //! - `RAISED`: it waits in a run queue above its priority, to handle signals. Set by the thread
 //!   that puts it there, under the queue's lock; cleared by the thread that dequeues it.
-//! - `QUIET`: it is sensitive, so the sender of an exit signal emits no trace event. Set and
+//! - `SENSITIVE`: it is sensitive, so the sender of an exit signal emits no trace event. Set and
 //!   cleared by the owner.
 //! - `OWN_THREAD`: it runs on a thread of its own, never in a run queue. Set by spawn, never
 //!   cleared.
@@ -72,7 +72,7 @@ const AGED: u32 = 1 << 11;
 const OWN_THREAD: u32 = 1 << 12;
 const RAISED: u32 = 1 << 13;
 const LONG_QUEUE: u32 = 1 << 14;
-const QUIET: u32 = 1 << 15;
+const SENSITIVE: u32 = 1 << 15;
 const CONTROL: u32 = 1 << 16;
 const DIRTY: u32 = 1 << 17;
 const DIRTY_IO: u32 = 1 << 18;
@@ -203,8 +203,8 @@ impl Snapshot {
     }
     /// Whether it is sensitive.
     #[inline]
-    pub(crate) fn is_quiet(self) -> bool {
-        self.0 & QUIET != 0
+    pub(crate) fn is_sensitive(self) -> bool {
+        self.0 & SENSITIVE != 0
     }
     /// Whether it has a thread to itself.
     #[inline]
@@ -510,11 +510,11 @@ impl State {
         let _ = self.take(SUSPENDED);
     }
     /// Sets whether the process is sensitive. Called by the owner.
-    pub fn set_quiet(&self, quiet: bool) {
-        if quiet {
-            self.set(QUIET);
+    pub fn set_sensitive(&self, on: bool) {
+        if on {
+            self.set(SENSITIVE);
         } else {
-            let _ = self.take(QUIET);
+            let _ = self.take(SENSITIVE);
         }
     }
     /// Marks the process as handling nothing any more. Called by the owner.

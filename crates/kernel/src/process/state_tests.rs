@@ -97,7 +97,7 @@ fn what_was_sent_before_a_look_is_settled_or_seen() {
 }
 
 #[test]
-fn who_completes_the_reason_to_leave_a_pool_is_told() {
+fn completing_the_reason_to_leave_a_pool_is_reported() {
     let s = State::free();
     s.publish_queued(Priority::Normal, false);
     let _ = s.start_running();

@@ -7,9 +7,10 @@
 //! the thread that sets the bit puts it there.
 //!
 //! # Orderings
-//! - [`STOPPED`] is stored and loaded with `SeqCst`. It needs no pair: [`stop`] afterwards polls
-//!   until every scheduler is idle, and a thread that misses the flag once looks again after its
-//!   next process.
+//! - [`STOPPED`] and the idle flags of schedulers form a store-buffering pair. [`stop`] stores the
+//!   former and loads the latter, all `SeqCst`. A scheduler that ends its rest clears its flag,
+//!   passes the `SeqCst` fence of [`Parker::unpark`] in [`Hooks::works`], and then loads `STOPPED`.
+//!   So [`stop`] waits for the scheduler, or the scheduler runs nothing more.
 //! - [`COUNTS`], [`Resting`] and [`Dirty`] are statistics: all `Relaxed`. A scheduler is the only
 //!   writer of its own counters, so load and store suffice there.
 //! - [`ANY_BOUND`] and the processors in [`Here`] are `Relaxed` hints. The owner of a process binds
@@ -571,8 +572,9 @@ pub fn balances() -> u64 {
 
 pub(crate) static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Stops schedulers and dirty threads from running processes, and waits for them, at most for
-/// `limit`: the emulator is about to end. The calling thread may be one of them.
+/// Stops schedulers and dirty threads from running further processes, and waits until schedulers
+/// run none, at most for `limit`: the emulator is about to end. The calling thread may be one of
+/// them.
 #[inline]
 pub fn stop(limit: std::time::Duration) {
     STOPPED.store(true, Ordering::SeqCst);

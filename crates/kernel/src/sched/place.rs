@@ -99,7 +99,7 @@ mod tests {
 
     /// Only the length of its slices changes, and only if the system supports that.
     #[test]
-    fn who_gives_way_keeps_its_priority() {
+    fn long_slices_keep_the_priority() {
         fn asked() -> libc::sched_attr {
             let size = size_of::<libc::sched_attr>() as u32;
             // SAFETY: as above.

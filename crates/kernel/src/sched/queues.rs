@@ -88,8 +88,8 @@ struct Scheduler {
     from_queue: AtomicBool,
     timed: AtomicBool,
     /// Cost of the last process from its queue, in reductions and, if it was timed, nanoseconds.
-    /// `untold` is set until the queue has been updated.
-    untold: AtomicBool,
+    /// `unreported` is set until the queue has been updated.
+    unreported: AtomicBool,
     ran: AtomicUsize,
     took: AtomicUsize,
     /// It has run one process for so long that others may steal what waits; see
@@ -120,7 +120,7 @@ impl Scheduler {
             used: AtomicBool::new(false),
             from_queue: AtomicBool::new(false),
             timed: AtomicBool::new(false),
-            untold: AtomicBool::new(false),
+            unreported: AtomicBool::new(false),
             ran: AtomicUsize::new(0),
             took: AtomicUsize::new(0),
             stuck: AtomicBool::new(false),
@@ -188,7 +188,7 @@ impl Scheduler {
     }
     /// Whether others leave the waiting processes to this scheduler.
     #[inline]
-    fn keeps(&self) -> bool {
+    fn keeps_order(&self) -> bool {
         self.in_order.load(Ordering::Relaxed) && self.len() <= FEW_IN_ORDER
     }
     /// Puts a process into the slot if nothing waits. Called by this scheduler.
@@ -240,8 +240,8 @@ impl Scheduler {
             return next;
         }
         let mut q = self.lock();
-        if self.untold.load(Ordering::Relaxed) {
-            self.untold.store(false, Ordering::Relaxed);
+        if self.unreported.load(Ordering::Relaxed) {
+            self.unreported.store(false, Ordering::Relaxed);
             let took = self.took.load(Ordering::Relaxed) as i64;
             q.ran(self.ran.load(Ordering::Relaxed) as i64, took);
         }
@@ -272,7 +272,11 @@ impl Scheduler {
 /// Returns how many processes of each level a scheduler takes over, given the numbers waiting here
 /// (`mine`) and there (`theirs`). `hogged`: a process of high priority or above runs there for
 /// long.
-fn to_take(mine: &[usize; LEVELS], theirs: &[usize; LEVELS], hogged: bool) -> [usize; LEVELS] {
+fn shares_to_take(
+    mine: &[usize; LEVELS],
+    theirs: &[usize; LEVELS],
+    hogged: bool,
+) -> [usize; LEVELS] {
     let urgent = [Priority::High as usize, Priority::Max as usize];
     let calm = urgent.iter().all(|&l| mine[l] == 0);
     // All levels of normal priority count together: a process that has just had several slices is
@@ -454,7 +458,7 @@ impl<H: Hooks> RunQueues<H> {
     pub(crate) fn ran(&self, i: usize, reductions: i64, nanoseconds: i64) {
         let w = &self.schedulers[i];
         if w.from_queue.load(Ordering::Relaxed) {
-            w.untold.store(true, Ordering::Relaxed);
+            w.unreported.store(true, Ordering::Relaxed);
             w.ran.store(reductions.max(0) as usize, Ordering::Relaxed);
             w.took.store(nanoseconds.max(0) as usize, Ordering::Relaxed);
         }
@@ -622,7 +626,7 @@ impl<H: Hooks> RunQueues<H> {
         if self.idle.load(Ordering::Relaxed) != 0 {
             if !mine && w.idle.load(Ordering::Relaxed) {
                 w.wake(&self.hooks);
-            } else if !w.keeps() {
+            } else if !w.keeps_order() {
                 self.wake_one();
             }
         }
@@ -704,8 +708,8 @@ impl<H: Hooks> RunQueues<H> {
                 .enumerate()
                 .any(|(k, w)| match k == i {
                     // It was given several at once.
-                    true => w.len() != 0 && w.work() >= WORTH / 2 && !w.keeps(),
-                    false => !w.is_brief() && !w.keeps(),
+                    true => w.len() != 0 && w.work() >= WORTH / 2 && !w.keeps_order(),
+                    false => !w.is_brief() && !w.keeps_order(),
                 })
         {
             self.wake_one();
@@ -740,7 +744,10 @@ impl<H: Hooks> RunQueues<H> {
             let mut q = v.lock();
             let theirs = std::array::from_fn(|l| q.levels[l].len());
             let hogged = v.hogged.load(Ordering::Relaxed);
-            for (l, want) in to_take(&mine, &theirs, hogged).into_iter().enumerate() {
+            for (l, want) in shares_to_take(&mine, &theirs, hogged)
+                .into_iter()
+                .enumerate()
+            {
                 for _ in 0..want {
                     // From the end, where processes have the longest wait ahead.
                     match q.levels[l].pop_back() {
@@ -847,7 +854,7 @@ impl<H: Hooks> RunQueues<H> {
             let v_online = (i + k) % n < self.online();
             match v.len() {
                 0 => continue,
-                _ if v_online && v.keeps() => continue,
+                _ if v_online && v.keeps_order() => continue,
                 // The process that runs there probably waits soon, for the one that waits here:
                 // they would alternate on two processors, at a much higher price. If it keeps
                 // running, the other is stolen a moment later. Short work isn't worth stealing at
@@ -976,7 +983,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_more_of_normal_priority_takes_none_whatever_their_levels() {
+    fn a_scheduler_with_more_of_normal_priority_takes_none() {
         let (normal, low) = (Priority::Normal as usize, Priority::Low as usize);
         let taken = |mine: [(usize, usize); 2], theirs: [(usize, usize); 2]| {
             let of = |queued: [(usize, usize); 2]| {
@@ -984,7 +991,7 @@ mod tests {
                 queued.into_iter().for_each(|(l, k)| n[l] = k);
                 n
             };
-            let n = to_take(&of(mine), &of(theirs), false);
+            let n = shares_to_take(&of(mine), &of(theirs), false);
             EQUAL.iter().map(|&l| n[l]).sum::<usize>()
         };
         // Three that have had several slices here; one that runs soon on the other, beside many of

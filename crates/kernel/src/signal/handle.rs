@@ -350,9 +350,9 @@ unsafe fn exit(cx: &mut Cx, s: *mut Signal) {
     let broken = signal.kind == Kind::LinkExit;
     let mut urgent = false;
     if signal.sequel == Sequel::Token
-        && let Some((_, told)) = signal.term.as_cons()
+        && let Some((_, exit)) = signal.term.as_cons()
     {
-        signal.term = told;
+        signal.term = exit;
     }
     let Some(&[_, from, reason]) = signal.term.as_tuple() else {
         // SAFETY: it is the caller's, and not used any more.
@@ -395,9 +395,9 @@ pub fn remote_link_broke(
         Some(t) => {
             let mut f = Fragment::new();
             let parts = [from, reason].map(|t| copy::copy(t, &mut f));
-            let told = f.tuple(&[am::EXIT_UC, parts[0], parts[1]]);
-            let told = OwnedTerm::from_parts(told, f);
-            Signal::with_token(None, t, None, told.term())
+            let exit = f.tuple(&[am::EXIT_UC, parts[0], parts[1]]);
+            let exit = OwnedTerm::from_parts(exit, f);
+            Signal::with_token(None, t, None, exit.term())
         }
     };
     let p = cx.process();
@@ -410,8 +410,8 @@ pub fn remote_link_broke(
             None => (*s).sequel = Sequel::Ends,
             Some(_) => {
                 (*s).kind = Kind::LinkExit;
-                if let Some((_, told)) = (*s).term.as_cons() {
-                    (*s).term = told;
+                if let Some((_, exit)) = (*s).term.as_cons() {
+                    (*s).term = exit;
                 }
             }
         }
@@ -476,13 +476,13 @@ unsafe fn exited(cx: &mut Cx, s: *mut Signal, broken: bool, urgent: bool) {
     let (p, signal) = unsafe { (&mut *cx.proc, &mut *s) };
     if let Some(&[_, from, reason]) = signal.term.as_tuple() {
         if !broken && reason == am::KILL {
-            p.end_for(am::KILLED);
+            p.mark_to_exit(am::KILLED);
         } else if p.has(TRAP_EXIT) {
             signal.kind = Kind::Message;
             // SAFETY: the contract is the same; the tuple is the message.
             return unsafe { message(cx, s, urgent) };
         } else if reason != am::NORMAL || (!broken && from == p.pid()) {
-            p.end_for(reason);
+            p.mark_to_exit(reason);
         }
     }
     // SAFETY: it is the caller's, and not used any more.
@@ -590,8 +590,8 @@ pub fn time_offset_changed(cx: &mut Cx, offset: i64) {
             .map(|(k, m)| {
                 let r = RefWords::new(k.numbers());
                 let tag = m.tag().unwrap_or(a_change());
-                let told = [tag, r.term(), am::TIME_OFFSET, a_clock_service(), offset];
-                Signal::tuple_of(Kind::Message, &told)
+                let message = [tag, r.term(), am::TIME_OFFSET, a_clock_service(), offset];
+                Signal::tuple_of(Kind::Message, &message)
             })
             .collect();
         for s in all {

@@ -84,8 +84,8 @@ pub fn exit_as_signal(t: Option<&token::Token>, from: Term, reason: Term) -> *mu
         return exit_signal_of(Kind::Exit, from, reason);
     };
     let mut f = Fragment::new();
-    let told = f.tuple(&[am::EXIT_UC, from, reason]);
-    let s = Signal::with_token(None, t, None, told);
+    let exit = f.tuple(&[am::EXIT_UC, from, reason]);
+    let s = Signal::with_token(None, t, None, exit);
     // SAFETY: a fresh signal.
     unsafe { (*s).kind = Kind::Exit };
     s

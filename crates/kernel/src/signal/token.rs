@@ -109,11 +109,11 @@ pub fn ending(p: &mut Process, me: Term, to: Term, msg: Term) -> Option<Token> {
     step_as(p, me);
     let t = token(p)?;
     // As in stock, the receiver's sensitivity decides whether the event is traced.
-    let told = process::table().find(to).is_some_and(|p| {
+    let traced = process::table().find(to).is_some_and(|p| {
         // SAFETY: cells are never unmapped; the state word is an atomic.
-        unsafe { !(*p).state.load().is_quiet() }
+        unsafe { !(*p).state.load().is_sensitive() }
     });
-    if t.flags & token_flag::SEND != 0 && told {
+    if t.flags & token_flag::SEND != 0 && traced {
         sink().sequential(t, am::SEND, to, msg);
     }
     Some(t.duplicate())
@@ -193,10 +193,10 @@ pub(crate) fn inherit(parent: &mut Process, child: &mut Process) {
     }
 }
 
-/// Traces that a token was sent from one process to another and received there. `told` is the
+/// Traces that a token was sent from one process to another and received there. `subject` is the
 /// process concerned, which may be sensitive.
-fn tell_both(t: &Token, told: &Process, to: Term, msg: Term) {
-    if told.has(process::SENSITIVE) {
+fn trace_both(t: &Token, subject: &Process, to: Term, msg: Term) {
+    if subject.has(process::SENSITIVE) {
         return;
     }
     if t.flags & token_flag::SEND != 0 {
@@ -238,7 +238,7 @@ pub fn spawned(
     ];
     let request = place.tuple(&request);
     if let Some(t) = token(parent).map(|t| t.duplicate()) {
-        tell_both(&t, parent, pid, request);
+        trace_both(&t, parent, pid, request);
     }
     if r.reply == Reply::Nothing {
         return None;
@@ -247,7 +247,7 @@ pub fn spawned(
     let t = token(child)?.duplicate();
     let reply = place.tuple(&[tag, r.reference, purlin_term::am::OK, pid]);
     if r.reply == Reply::Call {
-        tell_both(&t, parent, me, reply);
+        trace_both(&t, parent, me, reply);
         let q = sequence(parent);
         (q.last, q.clock) = (t.serial, t.serial);
     } else if t.flags & token_flag::SEND != 0 && !parent.has(process::SENSITIVE) {
