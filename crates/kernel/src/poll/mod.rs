@@ -19,10 +19,10 @@
 //! that is registered twice is duplicated: both registrations get their reports.
 //!
 //! # Orderings
-//! [`HELD`] is changed with `SeqCst` and loaded `Relaxed` before a report. The receiver of a
-//! [`Hold`] only relies on reports that have not begun: a report that misses the store counts as
-//! begun. The waiting itself happens under the lock of [`RELEASED`], under which `HELD` is lowered,
-//! so no notification is lost.
+//! [`HELD`] is changed with `SeqCst` and loaded `Relaxed` before a report. A thread with a [`Hold`]
+//! only relies on reports that have not begun: a report that misses the store counts as begun. The
+//! waiting itself happens under the lock of [`RELEASED`], under which `HELD` is lowered, so no
+//! notification is lost.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

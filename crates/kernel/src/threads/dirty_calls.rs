@@ -14,6 +14,16 @@
 //! half of the heap, and the watcher works in another context, with the other half
 //! (`purlin_term::twin`). If the process has ended, the native finds out by itself and stops early
 //! (`purlin_term::ending`).
+//!
+//! # Orderings
+//! A dirty thread stores `cx`, `divided` and `process` of its [`Slot`] before it lends the slot,
+//! which is a `Release` store in [`Lend`]. The watcher loads `process` with `Acquire` to see
+//! whether there is anything to do, and reads the rest only after it has taken the slot, which is
+//! an `Acquire` exchange: it sees the values of the current call. A stale `process` does no harm:
+//! cells are never unmapped, and the watcher works for the process in the context. `ended` is a
+//! hint to the native, and `Relaxed`; the thread looks at the process itself after it has taken the
+//! slot back. The fences of [`Parker`] order the store of `process` against the watcher's look
+//! before it sleeps.
 
 use crate::cx::Cx;
 use crate::lifecycle::exit;
