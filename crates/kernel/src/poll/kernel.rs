@@ -311,7 +311,7 @@ mod with_epoll {
             }
         }
         /// Whether others may wait beside the poll thread.
-        pub fn beside(&self) -> bool {
+        pub fn allows_beside(&self) -> bool {
             matches!(self.set, Set::Epoll(_))
         }
         /// Makes a descriptor known. Nothing is wanted of it yet.
@@ -438,21 +438,21 @@ mod other {
 
     pub use polling::Events;
 
-    /// Placeholder; see [`Kernel::beside`].
+    /// Placeholder; see [`Kernel::allows_beside`].
     pub struct Waiter(usize);
 
     impl Waiter {
-        /// See [`Kernel::beside`].
+        /// See [`Kernel::allows_beside`].
         pub fn me() -> Waiter {
             Waiter(1)
         }
-        /// See [`Kernel::beside`].
+        /// See [`Kernel::allows_beside`].
         pub fn ring(self) {}
-        /// See [`Kernel::beside`].
+        /// See [`Kernel::allows_beside`].
         pub fn number(self) -> usize {
             self.0
         }
-        /// See [`Kernel::beside`].
+        /// See [`Kernel::allows_beside`].
         pub fn of(number: usize) -> Waiter {
             Waiter(number)
         }
@@ -466,7 +466,7 @@ mod other {
             Poller::new().map(Kernel)
         }
         /// Whether others may wait beside the poll thread.
-        pub fn beside(&self) -> bool {
+        pub fn allows_beside(&self) -> bool {
             false
         }
         /// Makes a descriptor known. Nothing is wanted of it yet.
@@ -532,7 +532,7 @@ mod other {
             );
             Ok(())
         }
-        /// See [`Kernel::beside`].
+        /// See [`Kernel::allows_beside`].
         pub fn wait_beside(&self, _: &mut impl Extend<Report>) {}
     }
 }

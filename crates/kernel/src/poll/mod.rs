@@ -279,7 +279,7 @@ pub(crate) fn take_place() -> bool {
     let Some(Ok(s)) = SERVICE.get() else {
         return false;
     };
-    s.kernel.beside() && s.place.take(Waiter::me().number())
+    s.kernel.allows_beside() && s.place.take(Waiter::me().number())
 }
 
 /// Ends the wait of the scheduler in the place.

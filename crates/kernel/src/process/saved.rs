@@ -97,7 +97,7 @@ pub fn begin(cx: &mut Cx) {
 /// whether its time slice goes on.
 #[cold]
 #[inline(never)]
-pub fn goes_on(cx: &mut Cx, call: Option<Call>) -> bool {
+pub fn continue_slice(cx: &mut Cx, call: Option<Call>) -> bool {
     if cx.proc.is_null() || !cx.process().has(SAVES) {
         return false;
     }

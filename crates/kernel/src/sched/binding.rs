@@ -102,7 +102,7 @@ pub fn set_bind_type(how: BindType) -> Option<BindType> {
 }
 
 /// Makes a new plan because the system reports other processors.
-pub fn again() {
+pub fn replan() {
     STATE.lock().plan();
 }
 

@@ -605,7 +605,7 @@ const MANY_ALIASES: usize = 16;
 
 /// Removes records of aliases that have left this runtime and are no longer active: those of
 /// processes that have ended, and of processes that have many.
-pub fn look_at_aliases(all: &[(Term, usize)]) {
+pub fn prune_aliases(all: &[(Term, usize)]) {
     for &(pid, n) in all {
         if table().find(pid).is_none() {
             aliases::process_ended(pid);

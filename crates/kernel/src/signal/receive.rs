@@ -159,7 +159,7 @@ pub fn decode_all(cx: &mut Cx) {
 /// # Safety
 /// The caller owns the process.
 #[inline(always)]
-pub unsafe fn walks(p: *mut process::Process) -> bool {
+pub unsafe fn scans(p: *mut process::Process) -> bool {
     // SAFETY: by the contract, the caller owns the process, and its mailbox, if there is one.
     let Some(m) = (unsafe { p.as_mut().and_then(|p| p.mailbox.as_mut()) }) else {
         return false;
@@ -167,19 +167,19 @@ pub unsafe fn walks(p: *mut process::Process) -> bool {
     m.has_current() && !m.at_marker && !std::ptr::eq(m.save, &m.first) && m.is_decoded()
 }
 
-/// For a receive that [`walks`]: returns the first message from the current one on that `passes`,
+/// For a receive that [`scans`]: returns the first message from the current one on that `passes`,
 /// and what is left of `reds`. Each refused message costs one reduction. The last reduction is
 /// never spent: the message at that point is returned too. `None` if there is no further message.
 ///
 /// # Safety
 /// The caller owns the process.
 #[inline(always)]
-pub unsafe fn walk(
+pub unsafe fn scan(
     p: *mut process::Process,
     mut reds: i64,
     passes: impl Fn(Term) -> bool,
 ) -> (Option<Term>, i64) {
-    // SAFETY: by the contract, the caller owns the process, which has a mailbox if it `walks`.
+    // SAFETY: by the contract, the caller owns the process, which has a mailbox if it `scans`.
     let m = unsafe { &mut *(*p).mailbox };
     m.copied_end = std::ptr::null_mut();
     let mut save = m.save;
@@ -225,7 +225,7 @@ unsafe fn fetch_ahead(s: *mut Signal) {
 /// # Safety
 /// The caller owns the process.
 #[inline(always)]
-pub unsafe fn walk_on(p: *mut process::Process) -> bool {
+pub unsafe fn scan_next(p: *mut process::Process) -> bool {
     // SAFETY: by the contract, the caller owns the process, and its mailbox, if there is one.
     let Some(m) = (unsafe { p.as_mut().and_then(|p| p.mailbox.as_mut()) }) else {
         return false;

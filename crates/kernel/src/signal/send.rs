@@ -256,7 +256,7 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
 }
 
 /// Sends `msg` to a process by an alias. If the alias has priority, so has the message.
-pub fn urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
+pub fn to_process_urgently(cx: &mut Cx, to: Term, alias: Term, msg: Term) {
     if process::table().find(to).is_none() {
         return;
     }
@@ -376,7 +376,7 @@ pub fn deliver_as(cx: &mut Cx, to: Term, msg: Term, how: How) -> Result<Sent, Fa
     }
     match destination {
         Destination::Process(p) => to_process(cx, p, None, msg),
-        Destination::Alias(p) if how.urgent => urgently(cx, p, to, msg),
+        Destination::Alias(p) if how.urgent => to_process_urgently(cx, p, to, msg),
         Destination::Alias(p) => to_process(cx, p, Some(to), msg),
         Destination::BadArg => return Err(Fail::Badarg),
         _ => {}
