@@ -172,7 +172,7 @@ pub unsafe fn scans(p: *mut process::Process) -> bool {
 /// never spent: the message at that point is returned too. `None` if there is no further message.
 ///
 /// # Safety
-/// The caller owns the process.
+/// The caller owns the process, for which [`scans`] holds.
 #[inline(always)]
 pub unsafe fn scan(
     p: *mut process::Process,
