@@ -50,7 +50,11 @@ thread_local! {
     static CACHE: UnsafeCell<Cache> = const {
         UnsafeCell::new(Cache {
             active: false,
-            lists: [List { first: std::ptr::null_mut(), second_batch: std::ptr::null_mut(), len: 0 }; LARGEST + 1],
+            lists: [List {
+                first: std::ptr::null_mut(),
+                second_batch: std::ptr::null_mut(),
+                len: 0,
+            }; LARGEST + 1],
         })
     };
 }
