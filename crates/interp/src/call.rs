@@ -57,7 +57,7 @@ op!(
 fn used_up(cx, pc, e, hp, reds, live: usize) {
     // `goes_on` notes the call, if the process saves its calls, and gives it the rest of the time slice in that case.
     (*cx).reds = reds;
-    if saved::goes_on(&mut *cx, None) {
+    if saved::continue_slice(&mut *cx, None) {
         go!(cx, pc, e, hp, (*cx).reds)
     }
     yield_at::<F>(cx, pc, e, hp, reds, live)
@@ -79,7 +79,7 @@ unsafe fn used_up_ext<F: Flavour>(
 ) -> F::Out {
     (*cx).reds = reds;
     let pc = address(export);
-    if saved::goes_on(&mut *cx, Some(call_of(export))) {
+    if saved::continue_slice(&mut *cx, Some(call_of(export))) {
         go!(cx, pc, e, hp, (*cx).reds)
     }
     yield_at::<F>(cx, pc, e, hp, reds, live)
@@ -186,7 +186,7 @@ pub(super) unsafe fn count_call(
     live: usize,
 ) -> *const u64 {
     cx.reds -= 1;
-    if cx.reds > 0 || saved::goes_on(cx, call) {
+    if cx.reds > 0 || saved::continue_slice(cx, call) {
         return to;
     }
     cx.interp.pc = to;

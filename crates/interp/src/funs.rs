@@ -52,7 +52,7 @@ unsafe fn used_up_fun<F: Flavour>(
 ) -> F::Out {
     (*cx).reds = reds;
     let hp = (*cx).heap.htop;
-    if saved::goes_on(&mut *cx, call_of_fun(f)) {
+    if saved::continue_slice(&mut *cx, call_of_fun(f)) {
         go!(cx, pc, e, hp, (*cx).reds)
     }
     yield_at::<F>(cx, pc, e, hp, reds, live_of(f, n))

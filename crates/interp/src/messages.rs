@@ -36,7 +36,7 @@ op! {
 op!(
 /// A receive that walks a queue goes from message to message without leaving the interpreter.
 fn op_loop_rec(cx, pc, e, hp, reds) {
-    if receive::walks((*cx).proc) {
+    if receive::scans((*cx).proc) {
         return walk::<F>(cx, pc, e, hp, reds);
     }
     loop_rec_first::<F>(cx, pc, e, hp, reds)
@@ -102,13 +102,13 @@ fn walk(cx, pc, e, hp, reds) {
         // The predicates below let every message pass that the test would; the test itself runs again on the one that is found.
         IS_EQ_IMMED if ends_here => {
             let immed = instr::IsEqImmed::<X>::at(test).immed();
-            receive::walk(p, reds, |t| t == immed)
+            receive::scan(p, reds, |t| t == immed)
         }
         IS_TAGGED_TUPLE if ends_here => {
             let op = instr::IsTaggedTuple::<X>::at(test);
             let (w, tag) = (op.header(), op.tag());
             let rest = elements(op.next(), w);
-            receive::walk(p, reds, |t| {
+            receive::scan(p, reds, |t| {
                 t.is_boxed()
                     && (*t.ptr()).raw() == w
                     && *t.ptr().add(TUPLE_FIRST) == tag
@@ -119,7 +119,7 @@ fn walk(cx, pc, e, hp, reds) {
             let op = instr::IsTupleOfArity::<X>::at(test);
             let w = op.header();
             let rest = elements(op.next(), w);
-            receive::walk(p, reds, |t| {
+            receive::scan(p, reds, |t| {
                 t.is_boxed() && (*t.ptr()).raw() == w && rest.pass(t)
             })
         }
@@ -134,13 +134,13 @@ fn walk(cx, pc, e, hp, reds) {
         {
             let c = instr::IsEqExact::<X, C>::at(test).b().get(cx, e).ptr();
             let (w, first) = ((*c).raw(), *c.add(TUPLE_FIRST));
-            receive::walk(p, reds, |t| {
+            receive::scan(p, reds, |t| {
                 let same = |t: Term| t == first || !t.is_immed() || !first.is_immed();
                 t.is_boxed() && (*t.ptr()).raw() == w && same(*t.ptr().add(TUPLE_FIRST))
             })
         }
         // Any other code looks at each message itself.
-        _ => receive::walk(p, reds, |_| true),
+        _ => receive::scan(p, reds, |_| true),
     };
     match found {
         Some(t) => {
@@ -155,7 +155,7 @@ fn walk(cx, pc, e, hp, reds) {
 
 op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
     // Quick while messages are at hand and the time slice lasts.
-    if reds > 1 && receive::walk_on((*cx).proc) {
+    if reds > 1 && receive::scan_next((*cx).proc) {
         let to = instr::LoopRecEnd::at(pc).to().to();
         go!(cx, to, e, hp, reds - 1)
     }

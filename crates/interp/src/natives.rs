@@ -86,7 +86,7 @@ unsafe fn native(cx: &mut Cx, pc: *const u64, n: usize) -> After {
 unsafe fn bif_used_up(cx: &mut Cx, pc: *const u64, export: &Export) {
     // A call that came through the export has been noted.
     let noted = pc == export.stub.as_ptr() as *const u64;
-    saved::goes_on(cx, (!noted).then(|| call_of(export)));
+    saved::continue_slice(cx, (!noted).then(|| call_of(export)));
 }
 
 /// Err of a native, by kind. Arguments are in x still: `n` of them are live where it is called again.
@@ -215,7 +215,7 @@ unsafe fn call_bif(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// # Safety
 /// `to` is code that takes what the native has left in the registers.
 unsafe fn trapped(cx: &mut Cx, to: *const u64) -> *const u64 {
-    if cx.reds > 0 || saved::goes_on(cx, None) {
+    if cx.reds > 0 || saved::continue_slice(cx, None) {
         return to;
     }
     cx.interp.pc = to;
@@ -407,7 +407,7 @@ unsafe fn length(cx: &mut Cx, pc: *const u64) -> *const u64 {
     let op = instr::Length::at(pc);
     let live = op.live();
     cx.bif_pc = pc;
-    let resumes = cx.proc.as_mut().is_some_and(|p| p.take_resumes(pc));
+    let resumes = cx.proc.as_mut().is_some_and(|p| p.take_resume_mark(pc));
     let (list, mut result) = match resumes {
         true => {
             let state = std::array::from_fn(|i| cx.x[live + i]);
@@ -421,12 +421,12 @@ unsafe fn length(cx: &mut Cx, pc: *const u64) -> *const u64 {
     while let Err(Fail::Trap) = result {
         let may_leave = live + COUNT <= cx.x.len()
             && !cx.heap.window
-            && (op.fail().given().is_none() || cx.process().looks_at_no_message());
+            && (op.fail().given().is_none() || cx.process().is_outside_receive());
         let state: [Term; COUNT] = std::array::from_fn(|i| cx.trap.args[i]);
-        let over = cx.reds <= 0 && !saved::goes_on(cx, None);
+        let over = cx.reds <= 0 && !saved::continue_slice(cx, None);
         if may_leave && (over || gc::stress_roll(2)) {
             cx.x[live..live + COUNT].copy_from_slice(&state);
-            cx.process().set_resumes(pc);
+            cx.process().set_resume_mark(pc);
             cx.interp.pc = pc;
             cx.interp.live = live + COUNT;
             cx.interp.exit = Exit::Yield;

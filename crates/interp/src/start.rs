@@ -46,7 +46,7 @@ unsafe fn hibernate(cx: &mut Cx, pc: *const u64) -> *const u64 {
 /// # Safety
 /// The process is at its bottom frame, with what is to be called in its registers.
 unsafe fn give_way(cx: &mut Cx) -> *const u64 {
-    purlin_kernel::sched::lets_pass();
+    purlin_kernel::sched::mark_early_yield();
     cx.interp.pc = code::stubs().hibernated.as_ptr();
     cx.interp.live = APPLY_LIVE;
     cx.interp.exit = Exit::Yield;

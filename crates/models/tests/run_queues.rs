@@ -29,7 +29,7 @@ use loom::thread;
 use parker::Parker;
 use place::Place;
 use pool::Pool;
-use queues::{Comes, Hooks, Rest, RunQueues, Seen};
+use queues::{Cause, Hooks, Rest, RunQueues, Seen};
 use state::{Priority, State, Wake};
 use sync::{AtomicUsize, Ordering};
 
@@ -162,7 +162,7 @@ impl World {
                 Rest::Again => rounds -= 1,
                 Rest::Outside(ready) => {
                     if ready {
-                        self.q.put(0, Priority::Normal, Comes::Woken, i + 1);
+                        self.q.put(0, Priority::Normal, Cause::Woken, i + 1);
                     }
                     rounds = ROUNDS;
                 }
@@ -170,7 +170,7 @@ impl World {
             }
         };
         if rested {
-            self.q.pass_on(i);
+            self.q.wake_another(i);
         }
         c
     }
@@ -200,7 +200,7 @@ impl World {
     fn end(&self, schedulers: Vec<(usize, thread::JoinHandle<()>)>) {
         for (i, t) in schedulers {
             self.q
-                .put(LAST + i as u32, Priority::Normal, Comes::Woken, 0);
+                .put(LAST + i as u32, Priority::Normal, Cause::Woken, 0);
             t.join().expect("runs");
         }
     }
@@ -223,7 +223,7 @@ fn poll(w: &Arc<World>) -> thread::JoinHandle<()> {
                 return;
             }
             if got.ready {
-                w.q.put(0, Priority::Normal, Comes::Woken, 0);
+                w.q.put(0, Priority::Normal, Cause::Woken, 0);
             }
         }
     })
@@ -239,7 +239,7 @@ fn who_waits_outside_is_woken() {
             let poll = poll(&w);
             let all = (0..schedulers).map(|i| (i, scheduler(&w, i))).collect();
             w.q.hooks.tell(|s| s.ready = true);
-            w.q.put(1, Priority::Normal, Comes::Woken, 0);
+            w.q.put(1, Priority::Normal, Cause::Woken, 0);
             w.busy_until(&[0, 1]);
             w.end(all);
             w.q.hooks.tell(|s| s.over = true);
@@ -257,7 +257,7 @@ fn who_goes_offline_waits_outside_no_longer() {
         let all = (0..2).map(|i| (i, scheduler(&w, i))).collect();
         w.q.set_online(1, |_| true);
         w.q.hooks.tell(|s| s.ready = true);
-        w.q.put(1, Priority::Normal, Comes::Woken, 0);
+        w.q.put(1, Priority::Normal, Cause::Woken, 0);
         w.busy_until(&[0, 1]);
         w.q.set_online(2, |_| true);
         w.end(all);
@@ -272,8 +272,8 @@ fn what_is_put_from_outside_is_run() {
     explore("what is put from outside is run", Some(3), || {
         let w = World::new(2, 2);
         let schedulers = (0..2).map(|i| (i, scheduler(&w, i))).collect();
-        w.q.put(0, Priority::Normal, Comes::Woken, 0);
-        w.q.put(1, Priority::High, Comes::Woken, 0);
+        w.q.put(0, Priority::Normal, Cause::Woken, 0);
+        w.q.put(1, Priority::High, Cause::Woken, 0);
         w.busy_until(&[0, 1]);
         w.end(schedulers);
     });
@@ -290,7 +290,7 @@ fn what_comes_in_order_is_run() {
             let w = w.clone();
             thread::spawn(move || {
                 let c = w.next(0);
-                w.q.let_others(1);
+                w.q.let_others_steal(1);
                 if c < LAST {
                     w.run(c);
                     w.work(0);
@@ -298,7 +298,7 @@ fn what_comes_in_order_is_run() {
             })
         };
         let put = |cell, home| {
-            w.q.put_in_order(cell, Priority::Normal, Comes::Woken, home, 0)
+            w.q.put_in_order(cell, Priority::Normal, Cause::Woken, home, 0)
         };
         let home = put(0, 0);
         let home = put(1, home);
@@ -314,8 +314,8 @@ fn what_waits_behind_a_long_run_is_stolen() {
     explore("what waits behind a long run is stolen", Some(3), || {
         let w = World::new(2, 2);
         let other = scheduler(&w, 1);
-        w.q.put(0, Priority::Normal, Comes::Woken, 1);
-        w.q.put(1, Priority::Low, Comes::Spent, 1);
+        w.q.put(0, Priority::Normal, Cause::Woken, 1);
+        w.q.put(1, Priority::Low, Cause::Spent, 1);
         w.busy_until(&[0]);
         while let Some(c) = w.q.next(0, None) {
             w.run(c);
@@ -331,13 +331,13 @@ fn what_goes_next_runs_once() {
     explore("what goes next runs once", Some(3), || {
         let w = World::new(2, 2);
         let other = scheduler(&w, 1);
-        w.q.put(0, Priority::Normal, Comes::Woken, 1);
+        w.q.put(0, Priority::Normal, Cause::Woken, 1);
         if let Some(c) = w.q.next(0, None) {
             w.run(c);
-            w.q.put(1, Priority::Normal, Comes::Woken, 1);
+            w.q.put(1, Priority::Normal, Cause::Woken, 1);
             w.q.raise(1, Priority::High, || ());
         } else {
-            w.q.put(1, Priority::Normal, Comes::Woken, 0);
+            w.q.put(1, Priority::Normal, Cause::Woken, 0);
         }
         while let Some(c) = w.q.next(0, None) {
             w.run(c);
@@ -363,7 +363,7 @@ fn wake_ups_are_passed_on() {
             })
             .collect();
         for c in 0..3 {
-            w.q.put(c, Priority::Normal, Comes::Woken, 1);
+            w.q.put(c, Priority::Normal, Cause::Woken, 1);
         }
         w.busy_until_two();
         for t in schedulers {
@@ -380,8 +380,8 @@ fn who_comes_online_finds_work() {
         let w = World::new(2, 2);
         w.q.set_online(1, |_| true);
         let other = scheduler(&w, 1);
-        w.q.put(0, Priority::Normal, Comes::Woken, 1);
-        w.q.put(1, Priority::Normal, Comes::Woken, 1);
+        w.q.put(0, Priority::Normal, Cause::Woken, 1);
+        w.q.put(1, Priority::Normal, Cause::Woken, 1);
         w.q.set_online(2, |_| true);
         w.busy_until(&[0]);
         while let Some(c) = w.q.next(0, None) {
@@ -401,8 +401,8 @@ fn who_goes_offline_hands_over() {
         let v = w.clone();
         let telling = thread::spawn(move || v.q.set_online(1, |_| true));
         // They are dealt to both schedulers in turn.
-        w.q.put(0, Priority::Normal, Comes::Woken, 0);
-        w.q.put(1, Priority::Normal, Comes::Woken, 0);
+        w.q.put(0, Priority::Normal, Cause::Woken, 0);
+        w.q.put(1, Priority::Normal, Cause::Woken, 0);
         telling.join().expect("runs");
         w.busy_until(&[0, 1]);
         w.q.set_online(2, |_| true);
@@ -418,7 +418,7 @@ fn who_is_offline_keeps_nothing() {
         let other = scheduler(&w, 0);
         let v = w.clone();
         let telling = thread::spawn(move || v.q.set_online(1, |_| true));
-        w.q.put(0, Priority::Normal, Comes::Woken, 2);
+        w.q.put(0, Priority::Normal, Cause::Woken, 2);
         telling.join().expect("runs");
         if let Some(c) = w.q.next(1, None) {
             w.run(c);
@@ -507,7 +507,7 @@ fn a_signal_calls_from_a_pool() {
                 }
                 s.settle_control();
                 let prio = s.requeue_dirty(false);
-                assert!(q.put(7, prio, || s.calls_from_pool()));
+                assert!(q.put(7, prio, || s.must_leave_pool()));
             };
             let (s, q, leaves_too) = (state.clone(), p.clone(), leaves.clone());
             let sender = thread::spawn(move || match s.wake_for(true) {
@@ -526,7 +526,7 @@ fn a_signal_calls_from_a_pool() {
             };
             let taker = (threads == 1).then(|| thread::spawn(takes.clone()));
             let prio = state.requeue_dirty(false);
-            if !p.put(7, prio, || state.calls_from_pool()) {
+            if !p.put(7, prio, || state.must_leave_pool()) {
                 leaves();
             }
             sender.join().expect("runs");

@@ -13,7 +13,7 @@ use crate::signal::send::{self, Sent};
 use crate::signal::{handle, receive, suspend};
 use crate::{bifs, ids};
 use purlin_dist::input;
-use purlin_kernel::threads::lent;
+use purlin_kernel::threads::dirty_calls;
 use purlin_term::alloc::{LISTED_PAIR_WORDS, list_of_pairs};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{
@@ -474,7 +474,7 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
         return Ok(am::TRUE);
     }
     // The other process has it at once, wherever it is, and notes it later.
-    match registry::give(name, who, || crate::process::table().is_alive(who)) {
+    match registry::register_for(name, who, || crate::process::table().is_alive(who)) {
         Ok(()) => {}
         Err(registry::Refused::Ended) => return Ok(a_notalive()),
         Err(registry::Refused::HasName) => return Ok(am::REGISTERED_NAME),
@@ -483,7 +483,7 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
     send::run_in(
         who,
         Box::new(move |cx| {
-            let has = registry::noted(name, who, cx.is_none());
+            let has = registry::record(name, who, cx.is_none());
             if let Some(cx) = cx {
                 let p = cx.process();
                 if has {
@@ -836,7 +836,7 @@ fn hibernate_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     // SAFETY: as behind any call of a native: it has no arguments, and all that lives is on the stack.
     match unsafe { compact::hibernates(cx, 0) } {
         true => {
-            crate::sched::lets_pass();
+            crate::sched::mark_early_yield();
             Err(Fail::Again)
         }
         false => Err(Fail::Wait),
@@ -1050,7 +1050,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         let on = erl_flag(value).ok_or(Fail::Badarg)?;
         let old = cx.process().has(SENSITIVE);
         cx.process().set_flag(SENSITIVE, on);
-        cx.process().state.set_quiet(on);
+        cx.process().state.set_sensitive(on);
         return Ok(if old { am::TRUE } else { am::FALSE });
     }
     if flag == a_async_dist() {
@@ -1243,7 +1243,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             let Some(c) = cx else {
                 return answer(false);
             };
-            let native = c.dirty && lent::within_native(c).is_none();
+            let native = c.dirty && dirty_calls::within_native(c).is_none();
             if native && release::has(SUSPENDED_AFTER_NATIVES) {
                 // It runs on until the native that it is in has returned.
                 let task = move |cx: Option<&mut Cx>| {
@@ -1256,7 +1256,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
                 return;
             }
             stop(c);
-            if c.dirty || lent::within_native(c).is_some() {
+            if c.dirty || dirty_calls::within_native(c).is_some() {
                 return answer(true);
             }
             // In the midst of a time slice it may still end, and was not suspended then.
