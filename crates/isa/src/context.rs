@@ -1,10 +1,12 @@
-//! The fields of a context that compiled code touches, as rows. The context is a type of crate `native`, which the compiler doesn't
-//! know: the interpreter's crate fills in where each lies, from the type itself.
+//! The fields of a context that compiled code touches, as rows. The context is a type of crate
+//! `native`, which the compiler does not know. The interpreter's crate fills in the offsets, from
+//! the type itself.
 
-/// Places that have a hint of their own where a key is among those of a small map; a power of two.
+/// Number of places with a hint of their own about the index of a key in a flat map; a power of
+/// two.
 pub const KEY_HINTS: usize = 4096;
 
-/// Calls `$m!` with every row: the name, the path of the field from the context, what it is.
+/// Calls `$m!` with every row: the name, the path of the field from the context, its meaning.
 #[macro_export]
 macro_rules! for_each_field {
     ($m:ident) => {
@@ -31,7 +33,7 @@ macro_rules! for_each_field {
 
 macro_rules! fields {
     ($( $name:ident = $($path:ident).+ $doc:literal; )*) => {
-        /// Bytes from the address of the context, at which the X registers lie.
+        /// Offsets in bytes from the address of the context, where the X registers begin.
         #[derive(Clone, Copy, Debug)]
         pub struct Fields { $(#[doc = $doc] pub $name: i32),* }
     };

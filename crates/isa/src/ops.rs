@@ -1,56 +1,60 @@
-//! The specific instruction set: what the interpreter runs.
+//! The specific instruction set: the ops that the engines run.
 //!
-//! One row per op: constant, name, operands with their names and kinds, effects, machine code, contract, and a sentence on what
-//! it does. Everything else derives from the rows: the number of each variant, how operands are packed ([`crate::codec`]), the
-//! types by which the interpreter and the compiler of machine code read them, what the disassembler prints, the interpreter's
-//! tables of handlers, and the compiler's table of templates.
+//! There is one row per op: constant, name, operands with their names and kinds, effects, machine
+//! code, contract, and a sentence on what it does. Everything else derives from the rows: the
+//! number of each variant, the packing of operands ([`crate::codec`]), the types by which the
+//! interpreter and the compiler read them, the output of the disassembler, the interpreter's tables
+//! of handlers, and the compiler's table of templates.
 //!
 //! # Layout of an instruction
-//! Instructions are 8-aligned. Unit 0 (16 bits) is the variant number, the operands follow without gaps in the order
-//! of the row; the whole is padded to 8 bytes. Ops that have a list have it behind that, in whole words.
+//! Instructions are 8-aligned. Unit 0 (16 bits) is the variant number. The operands follow without
+//! gaps in the order of the row, and the whole is padded to 8 bytes. A list follows after the
+//! padding, in whole words.
 //!
 //! ```text
-//! x          u16  register number * 8              y        u16  (register number + 1) * 8
-//! constant   u64  the term                         label    i32  words from this instruction; 0: none
-//! S          u64  a constant, or register offset << 4 | 0 (x) or 4 (y): no constant ends in bits 00
-//! D          u16  register offset, | 1 for y       H W Q    u16, u32, u64
+//! x          u16  register number * 8        y        u16  (register number + 1) * 8
+//! constant   u64  the term                   label    i32  words from this instruction; 0: none
+//! S          u64  a constant, or register offset << 4 | 0 (x) or 4 (y); no constant ends in 00
+//! D          u16  register offset, | 1 for y H W Q    u16, u32, u64
 //! ```
 //!
 //! # Effects
-//! An op that names none of them does only what its operands show: it reads, writes and jumps.
+//! An op without effects does only what its operands show: it reads, writes and jumps.
 //!
 //! | | |
 //! | --- | --- |
-//! | `collects` | it may collect: no address of the heap lasts beyond it |
-//! | `fails` | it may raise an exception, where its label, if it has one, is none |
+//! | `collects` | it may collect: no address of the heap is valid after it |
+//! | `fails` | it may raise an exception where its label, if it has one, is none |
 //! | `yields` | the process may leave the interpreter there, though nothing is raised |
 //! | `calls` | code of another function may run next |
-//! | `ends` | the instruction behind it is not what runs next, unless something leads there |
+//! | `ends` | control never falls through to the next instruction |
 //! | `looks` | it looks at the stack itself, though none of the above happens |
 //!
 //! # Machine code
-//! The word behind the effects says how the compiler of machine code treats the op ([`MachineCode`]). An op of the kind
-//! `template` needs a function of its name in `crates/jit/src/templates`: the compiler of Rust demands it.
+//! The word after the effects says how the compiler treats the op ([`MachineCode`]). An op of the
+//! kind `template` needs a function of its name in `crates/jit/src/templates`, or the Rust compiler
+//! reports an error.
 //!
 //! | | |
 //! | --- | --- |
-//! | `template` | it has code of its own, which may still make a step where operands are unusual |
-//! | `step` | its handler runs as a function, and machine code goes on behind it |
-//! | `leaves` | the interpreter runs it: it is rare, or control leaves the function in any case |
+//! | `template` | it has a template, which may still run the step if operands are unusual |
+//! | `step` | its handler runs as a function, and machine code goes on after it |
+//! | `leaves` | machine code exits to the interpreter: it is rare, or leaves the function anyway |
 //! | `raises` | its handler runs as a function and always raises an exception |
-//! | `fused` | the code of its parts |
-//! | `refuses` | a function that has it gets no machine code |
+//! | `fused` | the templates of its parts |
+//! | `refuses` | a function that contains it gets no machine code |
 //!
 //! # Contract
-//! A row says behind the effects (see [`crate::contract`]): X registers that are read and written though no operand names
-//! them (`reads`, `writes`), how many hold something behind it (`keeps`), what it takes of the heap that was reserved (`makes`),
-//! what becomes of the frame (`stack`), an instruction that it may step over (`skips`), the ops that it does the work of (`parts`).
+//! After that, a row says (see [`crate::contract`]) which X registers are read and written though
+//! no operand names them (`reads`, `writes`), how many hold a value after it (`keeps`), how many
+//! reserved words of the heap it takes (`makes`), how it changes the frame (`stack`), which
+//! instruction it may skip (`skips`), and which ops it is fused from (`parts`).
 //!
-//! Builds with debug assertions hold effects and contract against what each instruction does.
+//! Builds with debug assertions check each instruction that runs against effects and contract.
 
 use crate::contract::{Contract, Effects};
 
-/// The content of an operand of a variant.
+/// The encoding of an operand of a variant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     X,
@@ -65,7 +69,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// 16-bit units it takes.
+    /// Returns its size in 16-bit units.
     pub const fn units(self) -> usize {
         match self {
             Form::X | Form::Y | Form::D | Form::H => 1,
@@ -80,19 +84,19 @@ impl Form {
 pub enum Role {
     /// A term that is read.
     Read,
-    /// A register that is written, without regard to what it holds.
+    /// A register that is written, whatever it holds.
     Written,
     /// A register that is read and then written.
     Changed,
-    /// Where to go on.
+    /// A label to jump to.
     Label,
-    /// The function that is called.
+    /// A function that is called.
     Callee,
-    /// Where exceptions lead.
+    /// A handler of exceptions.
     Handler,
-    /// How many X registers hold terms that a collection keeps.
+    /// Number of X registers with terms that a collection keeps.
     Live,
-    /// A number or an address that tells more about the op.
+    /// A number or an address that says more about the op.
     Plain,
 }
 
@@ -102,11 +106,11 @@ macro_rules! operand_kinds {
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Kind { $(#[doc = $doc] $k),* }
         impl Kind {
-            /// The forms it may have: one variant of the op each.
+            /// Returns the forms that it may have; the op has one variant for each.
             pub const fn forms(self) -> &'static [Form] {
                 match self { $(Kind::$k => &[$(Form::$f),*]),* }
             }
-            /// Its role.
+            /// Returns its role.
             pub const fn role(self) -> Role {
                 match self { $(Kind::$k => Role::$role),* }
             }
@@ -148,33 +152,33 @@ operand_kinds! {
     Mark [Q] Plain "Address that stands for a function, for those who look on from outside.";
 }
 
-/// The content of the list behind an instruction; the count is its last operand.
+/// The content of the list after an instruction; the count is its last operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum List {
-    /// Registers and constants that are read, as in an operand of form S.
+    /// Registers and constants that are read, encoded as in form S.
     Sources,
-    /// Registers that are written, likewise.
+    /// Registers that are written, encoded likewise.
     Registers,
     /// Pairs of a key and the register that its value goes to.
     Fetches,
     /// Offsets of labels.
     Labels,
-    /// So many sorted immediates as counted, then as many offsets of labels.
+    /// `count` sorted immediates, then as many offsets of labels.
     Switch,
     /// Pairs of a constant and the offset of a label.
     Arms,
     /// Pairs of a header word and the offset of a label.
     ArityArms,
-    /// So many pairs as counted of an index and a source.
+    /// `count` pairs of an index and a source.
     Updates,
-    /// Segments of a bit string: five words each.
+    /// Segments of a bitstring: five words each.
     Segments,
-    /// Commands that match a bit string, each with its operands.
+    /// Commands that match a bitstring, each with its operands.
     Commands,
 }
 
 impl List {
-    /// Words of a list with that count.
+    /// Returns the length of a list with that count, in words.
     pub const fn words(self, count: usize) -> usize {
         match self {
             List::Switch | List::Updates => 2 * count,
@@ -190,7 +194,7 @@ pub struct Operand {
     pub kind: Kind,
 }
 
-/// How the compiler of machine code treats an op. See the head of this file.
+/// How the compiler treats an op. See the head of this file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(non_camel_case_types)]
 pub enum MachineCode {
@@ -206,19 +210,19 @@ pub enum MachineCode {
 #[derive(Clone, Copy, Debug)]
 pub struct SpecOp {
     pub name: &'static str,
-    /// Those that stand in the instruction itself.
+    /// The operands in the instruction itself.
     pub operands: &'static [Operand],
-    /// The list behind it.
+    /// The list after it.
     pub list: Option<List>,
     pub effects: Effects,
     pub machine_code: MachineCode,
-    /// Its contract: all that operands and effects don't show.
+    /// Its contract: everything that operands and effects don't show.
     pub contract: Contract,
     pub doc: &'static str,
 }
 
 impl SpecOp {
-    /// How many variants it has.
+    /// Returns the number of its variants.
     pub const fn variants(&self) -> usize {
         let mut n = 1;
         let mut i = 0;
@@ -228,7 +232,8 @@ impl SpecOp {
         }
         n
     }
-    /// The forms of variant `v`, counted from 0; the first operand varies slowest.
+    /// Returns the forms of variant `v`, counted from 0; the form of the first operand varies
+    /// slowest.
     pub fn forms(&self, v: usize) -> Vec<Form> {
         let mut v = v;
         let mut out = vec![Form::H; self.operands.len()];
@@ -239,7 +244,8 @@ impl SpecOp {
         }
         out
     }
-    /// The unit where operand `name` starts, where those before it are registers if they may be.
+    /// Returns the unit where operand `name` begins in the variant whose earlier operands are
+    /// registers where possible.
     ///
     /// # Panics
     /// If the row has no such operand.
@@ -252,7 +258,7 @@ impl SpecOp {
         }
         unit
     }
-    /// Words of the variant that has registers only, without its list.
+    /// Returns the length in words of the variant with registers only, without its list.
     pub const fn words(&self) -> usize {
         let mut units = 1;
         let mut i = 0;
@@ -279,8 +285,8 @@ pub(crate) const fn is_same(a: &str, b: &str) -> bool {
     true
 }
 
-/// Calls `$m!` with every row:
-/// `Constant name {operand: Kind, …; list: Kind} [effect …] machine_code contract(…) … "what it does";`.
+/// Calls `$m!` with every row: `Constant name {operand: Kind, …; list: Kind} [effect …]
+/// machine_code contract(…) … "what it does";`.
 #[macro_export]
 macro_rules! for_each_specific_op {
     ($m:ident) => {
@@ -593,7 +599,7 @@ const fn count() -> usize {
     n
 }
 
-/// Variants of all ops.
+/// Number of variants of all ops.
 pub const VARIANTS: usize = count();
 
 const fn bases() -> [u16; OPS.len()] {
@@ -608,19 +614,19 @@ const fn bases() -> [u16; OPS.len()] {
     out
 }
 
-/// Number of the first variant of each op.
+/// The number of the first variant of each op.
 pub const BASE: [u16; OPS.len()] = bases();
 
 impl Op {
-    /// The op of the row with that index.
+    /// Returns the op of the row with that index.
     pub(crate) const fn at(row: usize) -> Op {
         ALL[row]
     }
-    /// The row.
+    /// Returns the row.
     pub const fn row(self) -> &'static SpecOp {
         &OPS[self as usize]
     }
-    /// Number of the variant with those forms; `None` where the row doesn't allow them.
+    /// Returns the number of the variant with those forms; `None` if the row doesn't allow them.
     pub const fn variant(self, forms: &[Form]) -> Option<u16> {
         let row = self.row();
         if forms.len() != row.operands.len() {
@@ -642,7 +648,7 @@ impl Op {
         }
         Some(BASE[self as usize] + v as u16)
     }
-    /// The op of a variant number; `None` if there is no such variant.
+    /// Returns the op of a variant number; `None` if there is no such variant.
     pub fn of(number: u16) -> Option<Op> {
         if number as usize >= VARIANTS {
             return None;
@@ -651,9 +657,10 @@ impl Op {
     }
 }
 
-// The relations that the code which reads and writes instructions relies on.
+// Relations on which the code that reads and writes instructions relies.
 const _: () = {
-    // Who has the entry of a function finds what is compiled of it four bytes before, if its `func_info` is right there.
+    // Given the entry of a function, the field `compiled` is found four bytes before it, if its
+    // `func_info` directly precedes it.
     let info = Op::FuncInfo.row();
     assert!(info.unit("compiled") + 2 == info.words() * 4);
     // A variant number fits a unit.
@@ -680,21 +687,21 @@ const _: () = {
             row.list.is_none()
                 || n > 0 && matches!(row.operands[n - 1].kind, Kind::Count | Kind::Few)
         );
-        // An op that is made of its parts has some; the handler of one that has parts does all of their work at once.
+        // A fused op has parts, and the handler of an op with parts does all of their work at once.
         let has_parts = !row.contract.parts.is_empty();
         assert!(match row.machine_code {
             MachineCode::fused => has_parts,
             MachineCode::template => true,
             _ => !has_parts,
         });
-        // What is said to raise does nothing else.
+        // An op of the kind `raises` does nothing else.
         let e = row.effects;
         assert!(!matches!(row.machine_code, MachineCode::raises) || e.fails && e.ends);
         i += 1;
     }
 };
 
-/// Row and variant within the row of a variant number.
+/// Returns the row of a variant number, and the variant's number within the row.
 pub fn lookup(number: u16) -> Option<(&'static SpecOp, usize)> {
     if number as usize >= VARIANTS {
         return None;
@@ -703,12 +710,13 @@ pub fn lookup(number: u16) -> Option<(&'static SpecOp, usize)> {
     Some((&OPS[i], (number - BASE[i]) as usize))
 }
 
-/// Words of an instruction with those forms, without its list.
+/// Returns the length in words of an instruction with those forms, without its list.
 pub fn words(forms: &[Form]) -> usize {
     (1 + forms.iter().map(|f| f.units()).sum::<usize>()).div_ceil(4)
 }
 
-/// `live` of an instruction that doesn't tell what is live: nothing is collected there.
+/// The value of `live` in an instruction that doesn't know its live registers: nothing is collected
+/// there.
 pub const NO_LIVE: usize = 0xFFFF;
 
 macro_rules! comparisons {
@@ -734,11 +742,11 @@ comparisons! {
     NOT_GREATER NotGreater "=<";
 }
 
-/// Pools in `call_dirty`.
+/// Numbers of the pools of dirty threads, in `call_dirty`.
 pub mod dirty {
     /// The pool for input and output.
     pub const IO: u16 = 0;
-    /// The pool for what computes.
+    /// The pool for computation.
     pub const CPU: u16 = 1;
     /// The pool for input and output, unless the native does without a dirty thread.
     pub const IO_LATER: u16 = 2;
@@ -746,16 +754,17 @@ pub mod dirty {
 
 macro_rules! operations {
     ($($number:ident $op:ident $name:literal;)* - $last:ident $last_name:literal;) => {
-        /// Numbers of the operations on integers: of `arith`, and of the ops that have a row of their own.
+        /// Numbers of the operations on integers, in `arith` and for the ops that have a row of
+        /// their own.
         pub mod arith {
             use super::Op;
             enum Number { $($op),* , Last }
             $(#[doc = concat!("`", $name, "`")] pub const $number: usize = Number::$op as usize;)*
             /// Negation of the second operand; the first is 0.
             pub const $last: usize = Number::Last as usize;
-            /// Erlang name and arity of each; the index is the number.
+            /// Erlang name and arity of each operation; the index is its number.
             pub const OPS: &[(&str, u8)] = &[$(($name, 2),)* ($last_name, 1)];
-            /// The number of an op that has a row of its own.
+            /// Returns the number of an op that has a row of its own.
             pub const fn number(op: Op) -> Option<usize> {
                 match op {
                     $(Op::$op => Some($number),)*
