@@ -35,7 +35,7 @@ const EQ_STACK: u16 = number(Op::IsEqExact, &[Form::L, Form::X, Form::Y]);
 const EQ_STACK_FIRST: u16 = number(Op::IsEqExact, &[Form::L, Form::Y, Form::X]);
 const TAGGED: u16 = number(Op::IsTaggedTuple, &[Form::L, Form::X, Form::Q, Form::Q]);
 
-/// What an element has to be.
+/// The test of an element.
 #[derive(Clone, Copy)]
 enum Wanted {
     /// That word.
