@@ -9,7 +9,7 @@ use purlin_isa::genops::{self as g};
 use purlin_isa::ops::Op;
 use purlin_term::am;
 
-/// Lowers an instruction of the bit syntax; `false` if it is none.
+/// Lowers an instruction of the bit syntax; returns `false` if it is none.
 pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
     match op {
         g::BS_START_MATCH2 => {
@@ -193,7 +193,7 @@ fn get(l: &mut Lower, op: Op, a: &[Operand]) {
     );
 }
 
-/// Bits of a size that stands in the code.
+/// Returns the bits of a size that is in the code.
 fn fixed(size: Operand, unit: u64) -> Option<u32> {
     let n = match size.untyped() {
         Operand::U(n) => n,
@@ -213,7 +213,7 @@ fn put_utf(l: &mut Lower, n: u32, a: &[Operand]) {
     l.e.op(Op::BsPutUtf, &[l.label(a[0]), count(n), l.h(a[1]), v]);
 }
 
-/// Flags given as a list of atoms (or nil).
+/// Returns flags given as a list of atoms (or nil).
 fn flags_of(l: &mut Lower, o: Operand) -> u64 {
     if let Operand::U(n) = o {
         return n;
@@ -224,7 +224,7 @@ fn flags_of(l: &mut Lower, o: Operand) -> u64 {
     names.iter().filter_map(bit).fold(0, |all, f| all | f.1)
 }
 
-/// A number that stands in a list.
+/// Returns a number in a list.
 fn number(l: &Lower, o: Operand) -> u64 {
     match o {
         Operand::Int(n) => n as u64,
@@ -254,7 +254,7 @@ fn create(l: &mut Lower, a: &[Operand]) {
             kind,
             unit: l.u(s[2]),
             flags: flags_of(l, s[3]),
-            // For those that fail: the compiler joins constant ones.
+            // For errors: the compiler joins constant segments.
             number: number(l, s[1]) as u32,
             value,
             size,
@@ -269,13 +269,14 @@ fn create(l: &mut Lower, a: &[Operand]) {
     );
 }
 
-/// A sequence of OTP 24 and before that begins at `i` as one `bs_create_bin`, whose segments have the number 0: failures then tell no
-/// cause, as those of the sequence. How many instructions that is; `None`: it stays a sequence, as one does
-/// * that goes to different labels,
-/// * whose size is constant and not that of its segments,
-/// * of which an operand is read after its result was written,
-/// * that has other instructions between its own,
-/// * that appends in place, where no `test_heap` before it says which registers live.
+/// Converts a sequence of OTP 24 and before that begins at `i` into one `bs_create_bin`. Its
+/// segments have the number 0, so that failures report no cause, like those of the sequence.
+/// Returns the number of its instructions. `None`: it stays a sequence, because
+/// - it has different labels,
+/// - its size is constant and not that of its segments,
+/// - an operand is read after its result was written,
+/// - there are other instructions between its own, or
+/// - it appends in place, and no `test_heap` before it says which registers are live.
 pub(super) fn sequence(l: &mut Lower, instrs: &[Instr], i: usize) -> Option<usize> {
     let code = l.code;
     let ins = &instrs[i];
@@ -393,7 +394,8 @@ fn begins(op: u8) -> bool {
     )
 }
 
-/// Whether an instruction of OTP 24 and before writes a segment of what is being built.
+/// Whether an instruction of OTP 24 and before writes a segment of the bitstring under
+/// construction.
 pub(super) fn is_put(op: u8) -> bool {
     matches!(
         op,
@@ -454,7 +456,7 @@ fn bs_match(l: &mut Lower, a: &[Operand]) {
                 out.push(l.s(m[i + 3]));
                 i += 4;
             }
-            // The decoder lets any atom pass; one that is no command matches nothing.
+            // The decoder accepts any atom; one that is no command matches nothing.
             _ => {
                 out.extend([cmd::ENSURE_EXACTLY, u64::MAX].map(Arg::N));
                 break;

@@ -1,7 +1,8 @@
-//! Generic instructions to specific ones: picks the variant, packs operands, resolves labels.
+//! From generic instructions to specific ones: chooses variants, packs operands, resolves labels.
 //!
-//! Knowledge of the runtime (words of atoms and literals, addresses of exports, natives and fun entries) comes
-//! from an [`Env`]. The result needs no relocation: it holds absolute words and relative jumps.
+//! Knowledge of the runtime (words of atoms and literals, addresses of exports, natives and fun
+//! entries) comes from an [`Env`]. The result needs no relocation: it has absolute words and
+//! relative jumps.
 
 mod bits;
 mod chain;
@@ -27,63 +28,67 @@ use std::collections::HashSet;
 pub struct Callee {
     /// Address of its export.
     pub export: u64,
-    /// Whether it is a native, of whatever kind.
+    /// Whether it is a native of any kind.
     pub built_in: bool,
-    /// Address of the native that it is, to be called without a look at the export.
+    /// Address of its native, for calls that bypass the export.
     pub native: Option<u64>,
-    /// Address of the native that instructions call which can only call natives: one that raises `undef` where this
-    /// runtime hasn't got it.
+    /// Address of the native for instructions that can only call natives: one that raises `undef`
+    /// if this runtime lacks it.
     pub guard: u64,
 }
 
-/// The services that lowering asks of the runtime. Words are term words.
+/// The services of the runtime that lowering needs. Words are term words.
 pub trait Env {
-    /// The atom with that number in the file.
+    /// Returns the atom with that number in the file.
     fn atom(&mut self, number: u32) -> u64;
-    /// The literal with that index.
+    /// Returns the literal with that index.
     fn literal(&mut self, index: u32) -> u64;
-    /// A bignum literal of that value (any integer).
+    /// Returns a bignum literal of that value (any integer).
     fn bigint(&mut self, value: &BigInt) -> u64;
-    /// The result of putting `keys` into the map of that word: a literal tuple of all its keys in the order that keys of
-    /// maps have, and the value of each. None if it is no small map, or a key is no immediate term.
+    /// Returns the result of putting `keys` into the map of that word: a literal tuple of all its
+    /// keys in the order of map keys, and the source of each value. `None` if it is no flat map, or
+    /// a key is no immediate.
     fn map_keys(&mut self, map: u64, keys: &[u64]) -> Option<(u64, Vec<MapValue>)>;
-    /// The definition of the records of that name which the file declares: a literal tuple of their definition and a tuple of their
-    /// defaults, each in a list of its own, or an empty one for none. None: it declares no such records.
+    /// Returns the definition of the records of that name which the file declares: a literal tuple
+    /// of their definition and a tuple of their defaults, each in a list of its own, or an empty
+    /// one for none. `None`: it declares no such records.
     fn record(&mut self, name: u32) -> Option<u64>;
-    /// Words of the two atoms, if a term is a tuple of two.
+    /// Returns the words of the two atoms, if a term is a tuple of two.
     fn pair_of_atoms(&mut self, term: u64) -> Option<(u64, u64)>;
-    /// The import with that index.
+    /// Returns the import with that index.
     fn import(&mut self, index: u32) -> Callee;
-    /// Address of the fun entry of that lambda.
+    /// Returns the address of the fun entry of that lambda.
     fn lambda(&mut self, index: u32) -> u64;
-    /// Address of the module's string table, as long as the code lives.
+    /// Returns the address of the module's string table, valid as long as the code lives.
     fn strings(&mut self) -> u64;
-    /// Address of the export of a function of this module that the runtime has got as a native; then its code in the
-    /// file is not run.
+    /// Returns the address of the export of a function of this module for which the runtime has a
+    /// native; then its code in the file doesn't run.
     fn own_native(&mut self, function: u32, arity: u32) -> Option<u64>;
-    /// Address of the slot of the function with that index: see [`Op::Nif`].
+    /// Returns the address of the slot of the function with that index: see [`Op::Nif`].
     fn nif_slot(&mut self, index: usize) -> u64;
-    /// Address of the counter of the function with that index, if functions are counted.
+    /// Returns the address of the counter of the function with that index, if functions are
+    /// counted.
     fn function_counter(&mut self, index: usize) -> Option<u64>;
-    /// Address of the counter with that number, if lines are counted. There are fewer numbers than instructions
-    /// `line` and `executable_line`.
+    /// Returns the address of the counter with that number, if lines are counted. There are fewer
+    /// numbers than instructions `line` and `executable_line`.
     fn line_counter(&mut self, number: usize) -> Option<u64>;
-    /// Whether lines are to be such that they can have breakpoints.
+    /// Whether lines are prepared for breakpoints.
     fn lines_can_break(&mut self) -> bool {
         false
     }
-    /// The address that stands for the function with that index to those who look on from outside, if code is to say what runs.
+    /// Returns the address that marks the function with that index for profilers, if code is to
+    /// show which function runs.
     fn mark(&mut self, index: usize) -> Option<u64>;
-    /// Names in a term that is a proper list of atoms; none for anything else.
+    /// Returns the names in a term that is a proper list of atoms; none for anything else.
     fn atoms_of(&mut self, term: u64) -> Vec<String>;
 }
 
-/// Where a value of a map that is made at once comes from.
+/// The source of a value of a map that is made as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapValue {
-    /// The value that goes with that one of the keys that are put.
+    /// The value for that one of the keys that are put.
     Put(usize),
-    /// A constant: the word that the map had.
+    /// A constant: the word in the old map.
     Old(u64),
 }
 
@@ -93,21 +98,21 @@ pub struct LoweredFunction {
     /// Word of the name.
     pub name: u64,
     pub arity: u32,
-    /// Where `func_info` stands.
+    /// Offset of `func_info`.
     pub start: u32,
-    /// Where calls go.
+    /// Offset at which calls enter.
     pub entry: u32,
     pub end: u32,
     /// Whether a native library may replace it.
     pub nif: bool,
 }
 
-/// A line whose runs are counted.
+/// A line whose executions are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CountedLine {
     /// Number of its counter.
     pub counter: u32,
-    /// Index of the function that it is in.
+    /// Index of its function.
     pub function: u32,
     /// Item of the line table.
     pub item: u32,
@@ -120,7 +125,7 @@ pub struct CountedLine {
 pub struct DebugLine {
     /// Offset of its instruction, [`Op::DebugLine`], in words.
     pub at: u32,
-    /// Index of the function that it is in.
+    /// Index of its function.
     pub function: u32,
     /// Item of the line table.
     pub item: u32,
@@ -128,20 +133,20 @@ pub struct DebugLine {
     pub number: u32,
 }
 
-/// Code ready to be put at an 8-aligned address.
+/// Code ready to be stored at an 8-aligned address.
 #[derive(Default, Debug)]
 pub struct Lowered {
     pub words: Vec<u64>,
     pub functions: Vec<LoweredFunction>,
-    /// Offset of each label in words; `u32::MAX` where it isn't defined.
+    /// Offset of each label in words; `u32::MAX` for undefined labels.
     pub labels: Vec<u32>,
-    /// From this offset on, that item of the line table; sorted by offset.
+    /// Items of the line table, each with the offset at which it begins; sorted by offset.
     pub lines: Vec<(u32, u32)>,
     /// Facts about registers that instructions read; sorted by offset.
     pub facts: Vec<Fact>,
-    /// The types that facts name; empty if there are none.
+    /// The types that the facts refer to; empty if there are none.
     pub types: Vec<Type>,
-    /// The lines that are counted, in order of their counters.
+    /// The counted lines, in order of their counters.
     pub counted: Vec<CountedLine>,
     /// The lines that can have breakpoints, in order of their offsets.
     pub debug_lines: Vec<DebugLine>,
@@ -193,7 +198,8 @@ pub fn lower(file: &BeamFile, code: &GenericCode, env: &mut dyn Env) -> Result<L
     Ok(l.out)
 }
 
-/// Whether another function has run before what follows the instruction: it called one, or catches what one has thrown.
+/// Whether other functions have run between the instruction and the next: it calls one, or catches
+/// what one has thrown.
 fn comes_back(i: &Instr) -> bool {
     let calls = matches!(
         i.op,
@@ -202,7 +208,8 @@ fn comes_back(i: &Instr) -> bool {
     calls || matches!(i.op, g::TRY_CASE | g::CATCH_END)
 }
 
-/// Whether these are the operands of a `debug_line` for the head of a function, which can't have a breakpoint.
+/// Whether these are the operands of a `debug_line` for the head of a function, which can't have a
+/// breakpoint.
 fn is_function_line(file: &BeamFile, a: &[Operand]) -> bool {
     matches!(a[0], Operand::Atom(n) if file.atom(n) == "entry")
 }
@@ -232,7 +239,7 @@ impl Arities {
     }
 }
 
-/// Checks that exports and funs lead to functions that take as many arguments as are passed.
+/// Checks that exports and funs refer to functions with the right number of arguments.
 fn check_entries(file: &BeamFile, arities: &Arities) -> Result<(), LoadError> {
     let exports = file.exports.iter().map(|e| (e.label, e.arity));
     let lambdas = file.lambdas.iter().map(|l| (l.label, l.arity));
@@ -260,17 +267,19 @@ struct Lower<'a> {
     /// Whether its frames are cleared when they are made.
     clear_frames: bool,
     kept: flow::Kept,
-    /// Labels of it that must not be run into.
+    /// Its labels that control must not fall into.
     guarded: Vec<u32>,
-    /// Labels of it whose tests a `type_switch` before them leads to.
+    /// Its labels whose tests a preceding `type_switch` leads to.
     switched: Vec<u32>,
     /// Whether a native library may replace it.
     nif: bool,
-    /// Places in the code that have had a `line` or `executable_line` of their own, as stock counts them.
+    /// Number of places in the code with a `line` or `executable_line` of their own, as stock
+    /// counts them.
     places: usize,
     /// Item of the line table of the last of them.
     place: Option<u32>,
-    /// The module loads a library, and its compiler was of a time when that could replace any function.
+    /// The module loads a library, and its compiler is of a version for which a library could
+    /// replace any function.
     all_nifs: bool,
 }
 
@@ -284,7 +293,7 @@ impl Lower<'_> {
         self.e.barrier();
         self.live = f.arity;
         self.entry = f.entry_label;
-        // Before its first `line` a function's place is unknown.
+        // Before its first `line`, the line of a function is unknown.
         self.e.line(0);
         let name = self.env.atom(f.name);
         let code = self.code;
@@ -337,7 +346,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A native library may replace the function that is lowered, from here on.
+    /// Marks the place from which on a native library may replace the current function.
     fn nif(&mut self) {
         let slot = self.env.nif_slot(self.out.functions.len());
         self.e.op(Op::Nif, &[Arg::N(slot)]);
@@ -345,14 +354,15 @@ impl Lower<'_> {
         self.nif = true;
     }
 
-    /// The code that follows is at that item of the line table: the same place as before, unless `own`.
+    /// Sets the item of the line table for the code that follows. It is a new place if `own`, or
+    /// else part of the one before.
     fn place(&mut self, item: u32, own: bool) {
         if own || self.place != Some(item) {
             self.place = Some(item);
             self.places += 1;
         }
     }
-    /// The line that begins here is counted, if lines are.
+    /// Begins a counted line, if lines are counted.
     fn count_line(&mut self, item: u32, id: u32) {
         let number = self.places - 1;
         let Some(counter) = self.env.line_counter(number) else {
@@ -366,14 +376,15 @@ impl Lower<'_> {
             id,
         };
         match self.out.counted.last_mut() {
-            // One counter for both: what it is called last counts.
+            // One counter for both: the last name counts.
             Some(last) if last.counter == line.counter => *last = line,
             _ => self.out.counted.push(line),
         }
     }
 
-    /// A line begins that can have a breakpoint. The number of its instruction is what sets one, so it is no part of another,
-    /// and not what calls arrive at: there tracing has its own.
+    /// Begins a line that can have a breakpoint. A breakpoint is set by the number of its
+    /// instruction. So the instruction is not fused, and is not at the entry of a function, where
+    /// tracing has its own breakpoints.
     fn debug_line(&mut self, a: &[Operand]) {
         let (item, number, live) = (self.u(a[1]) as u32, self.u(a[2]) as u32, self.h(a[3]));
         if self.e.labels[self.entry as usize] == self.e.here() {
@@ -391,7 +402,7 @@ impl Lower<'_> {
         self.e.barrier();
     }
 
-    /// The registers that an instruction reads, as far as something is known of them.
+    /// Records the known types of registers that an instruction reads.
     fn note_types(&mut self, a: &[Operand]) {
         self.e.typed.clear();
         if self.types.is_empty() {
@@ -421,7 +432,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A source as an operand.
+    /// Returns a source as an operand.
     fn s(&mut self, o: Operand) -> Arg {
         match o.untyped() {
             Operand::X(n) => Arg::X(n),
@@ -438,7 +449,7 @@ impl Lower<'_> {
                     magnitude: n.to_le_bytes().to_vec(),
                 })),
             },
-            // A size that no memory holds: any bignum of that magnitude behaves alike.
+            // A size that no memory holds: any bignum of that magnitude has the same effect.
             Operand::Huge => {
                 let mut magnitude = vec![0; 9];
                 magnitude[8] = 1;
@@ -474,7 +485,8 @@ impl Lower<'_> {
             _ => 0,
         }
     }
-    /// Words to reserve. A fun takes five words and its environment, which the compiler counts as words.
+    /// Returns the words to reserve. A fun takes five words and its environment, which the compiler
+    /// counts as words.
     fn heap(&self, o: Operand) -> Arg {
         match o {
             Operand::Alloc { .. } => count(alloc_words(o)),
@@ -490,7 +502,8 @@ impl Lower<'_> {
             _ => Arg::L(0),
         }
     }
-    /// A register for an op that takes registers only: constants pass through x1023, which no code uses across ops.
+    /// Returns a register for an op that takes registers only: constants pass through x1023, which
+    /// no code uses across ops.
     fn r(&mut self, o: Operand) -> Arg {
         match self.s(o) {
             Arg::C(w) => {
@@ -505,8 +518,8 @@ impl Lower<'_> {
         code.list(o).iter().map(|&m| self.s(m)).collect()
     }
 
-    /// Whether a line between these two counts for nothing, as in stock: before a call that is the last thing its function
-    /// does, and of no native, if the first argument was moved just before.
+    /// Whether a line between these two is ignored, as in stock: before a tail call of a function
+    /// that is no native, if the first argument was moved just before.
     fn is_omitted_line(&mut self, before: Option<&Instr>, next: Option<&Instr>) -> bool {
         let (Some(b), Some(n)) = (before, next) else {
             return false;
@@ -524,7 +537,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Lowers the instruction at `i`, and perhaps following ones with it: tells how many.
+    /// Lowers the instruction at `i`, perhaps together with following ones; returns their number.
     fn instr(&mut self, instrs: &[Instr], i: usize) -> Result<usize, LoadError> {
         let code = self.code;
         let ins = &instrs[i];
@@ -540,13 +553,14 @@ impl Lower<'_> {
         match ins.op {
             g::LABEL => {
                 let n = self.u(a[0]) as u32;
-                // Nothing runs into the entry of the function: `func_info` stands right before it, and never goes on.
+                // Control never falls into the entry of the function: `func_info` directly precedes
+                // it, and never falls through.
                 if n != self.entry && self.guarded.contains(&n) {
                     self.e.op(Op::IfEnd, &[]);
                 }
                 self.e.label(n as usize);
             }
-            // What follows it in the code and has no place of its own is told to be where the code before it is.
+            // Code after it without a line of its own gets the line of the code before it.
             g::LINE if self.is_omitted_line(before, next) => {}
             g::LINE => {
                 let item = self.u(a[0]) as u32;
@@ -577,7 +591,7 @@ impl Lower<'_> {
                 self.e.barrier();
                 self.out.on_load = Some(self.e.here());
             }
-            // The place is where calls arrive, wherever in the function this stands.
+            // The slot is at the entry of the function, wherever in the function this is.
             g::NIF_START => {}
             g::CALL => self.e.op(Op::Call, &[self.label(a[1]), self.h(a[0])]),
             g::CALL_LAST => self.e.op(
@@ -606,7 +620,7 @@ impl Lower<'_> {
                         }
                         self.e.op(Op::CallBif, &[x, Arg::N(f), n])
                     }
-                    // What a native goes on in, instead of giving a value, comes back to the frame: traces tell of it.
+                    // The target of a native's trap returns to the frame: traces see it.
                     (g::CALL_EXT_ONLY, Some(f)) => {
                         self.e.op(Op::CallBifOnly, &[x, Arg::N(f), n]);
                         self.e.op(Op::DeallocateReturn, &[count(0)]);
@@ -771,7 +785,7 @@ impl Lower<'_> {
                     match instrs.get(i + k) {
                         Some(p) if p.op == g::PUT => {
                             let s = self.s(code.args(p)[0]);
-                            // The elements are read before the tuple is there.
+                            // The elements are read before the tuple exists.
                             if s == d {
                                 return Err(Fault::Operand(1).into());
                             }
@@ -815,7 +829,8 @@ impl Lower<'_> {
                 let new = ins.op == g::CALL_FUN2;
                 let n = self.h(a[usize::from(new)]);
                 let f = if new { self.s(a[2]) } else { n };
-                // A call that returns at once is a tail call: a loop through a fun must not grow the stack.
+                // A call followed by a return is a tail call: a loop through a fun must not grow
+                // the stack.
                 let tail = next
                     .filter(|d| d.op == g::DEALLOCATE)
                     .filter(|_| instrs.get(i + 2).is_some_and(|r| r.op == g::RETURN));
@@ -884,8 +899,8 @@ impl Lower<'_> {
         Ok(1)
     }
 
-    /// The op of a tail call of `erlang:apply`, or of `erlang:hibernate`, which never returns: as an op of the caller
-    /// it shows the caller in stack traces.
+    /// Returns the op of a tail call of `erlang:apply`, or of `erlang:hibernate`, which never
+    /// returns: as an op of the caller it shows the caller in stack traces.
     fn apply(&self, ins: &Instr, a: &[Operand]) -> Option<Op> {
         let import = self.u(a[1]) as usize;
         let k = self.file.known(import)?;
@@ -899,7 +914,7 @@ impl Lower<'_> {
         }
     }
 
-    /// An op whose operands are sources and registers only.
+    /// Emits an op whose operands are sources and registers only.
     fn ss(&mut self, op: Op, a: &[Operand]) {
         let v: Vec<Arg> = a.iter().map(|&o| self.s(o)).collect();
         self.e.op(op, &v);
@@ -934,7 +949,7 @@ impl Lower<'_> {
         live: Option<Operand>,
     ) {
         let index = self.u(import) as u32;
-        // Where the instruction doesn't say what is live, nothing is collected behind it.
+        // If the instruction doesn't say which registers are live, nothing is collected after it.
         let live = live.map_or(Arg::N(NO_LIVE as u64), |l| self.h(l));
         let v: Vec<Arg> = args.iter().map(|&o| self.s(o)).collect();
         let d = self.s(dst);
@@ -959,7 +974,7 @@ impl Lower<'_> {
         all.extend([d, Arg::N(c.export), live]);
         self.e.op(op, &all);
     }
-    /// The op of operation `n` of [`purlin_isa::ops::arith`].
+    /// Emits the op of operation `n` of [`purlin_isa::ops::arith`].
     fn arith(&mut self, n: usize, v: &[Arg], fail: Arg, d: Arg, live: Arg) {
         const ARITH: [Op; 10] = [
             Op::Add,
@@ -983,7 +998,7 @@ impl Lower<'_> {
             _ => {}
         }
     }
-    /// A shortcut in front of a `bif` op, where there is one for its operands.
+    /// Emits a shortcut before a `bif` op, if there is one for its operands.
     fn shortcut(&mut self, way: Way, v: &[Arg], d: Arg) {
         let reg = |a: Arg| matches!(a, Arg::X(_) | Arg::Y(_));
         match (way, v) {
@@ -1004,7 +1019,7 @@ impl Lower<'_> {
             _ => {}
         }
     }
-    /// Where in a tuple its element `n` stands, in bytes.
+    /// Returns the offset of element `n` in a tuple, in bytes.
     fn offset(&mut self, n: u64) -> u32 {
         let at = n.checked_add(1).and_then(|n| n.checked_mul(8));
         match at.and_then(|at| u32::try_from(at).ok()) {
@@ -1066,7 +1081,7 @@ impl Lower<'_> {
                 .iter()
                 .fold((i64::MAX, i64::MIN), |(l, h), &v| (l.min(v), h.max(v)));
             let span = (hi as i128 - lo as i128) as u128 + 1;
-            // A table tells characters apart without a branch that is hard to foresee.
+            // A table distinguishes characters without a branch that is hard to predict.
             let few = if pairs.len() > 3 { 64 } else { 0 };
             if span <= few.max(3 * pairs.len() as u128) {
                 let mut table = vec![Arg::L(0); span as usize];
@@ -1127,7 +1142,7 @@ const SCRATCH: u32 = 1023;
 const NIL: u64 = purlin_term::word::NIL_WORD;
 const FUN_WORDS: u32 = purlin_term::layout::FUN_WORDS as u32;
 
-/// Words that an operand of kind `Alloc` reserves. Its decoder has bounded them.
+/// Returns the words that an operand of kind `Alloc` reserves. Its decoder has bounded them.
 fn alloc_words(o: Operand) -> u32 {
     match o {
         Operand::Alloc {
