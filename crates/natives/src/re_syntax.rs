@@ -59,7 +59,7 @@ struct Reference {
     at: usize,
 }
 
-/// What a part of a pattern says about an alternative: that it matches a character; that it may
+/// The statement of a part of a pattern about an alternative: that it matches a character; that it may
 /// match none whatever follows it (a call of a group that hasn't been read); or nothing.
 type Says = Option<bool>;
 

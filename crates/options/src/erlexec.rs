@@ -1,10 +1,10 @@
 //! From the command line of `erl` to the emulator's argument vector and [`EmulatorOptions`].
 //!
-//! The vector is what stock's launcher would give the emulator: its flags with `-` for `+`, then `--`,
-//! then the arguments of `init` (`-root R -bindir B -progname P -- -home H -- …`). Where arguments come
-//! from several places the order is: `ERL_OTP<release>_FLAGS`, `ERL_AFLAGS`, the command line,
-//! `ERL_FLAGS`, `ERL_ZFLAGS`, each followed by `--` so that flags of one do not swallow words of the
-//! next; what follows an `-extra` in any of them goes to the very end.
+//! The vector is the one that stock's launcher would give the emulator: its flags with `-` for `+`,
+//! then `--`, then the arguments of `init` (`-root R -bindir B -progname P -- -home H -- …`). If
+//! arguments come from several sources the order is: `ERL_OTP<release>_FLAGS`, `ERL_AFLAGS`, the
+//! command line, `ERL_FLAGS`, `ERL_ZFLAGS`. Each is followed by `--`, so that flags of one do not
+//! swallow words of the next. The words after an `-extra` in any of them go to the very end.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ use super::flags::{self, Stop};
 use super::{CliError, EmulatorOptions, MachineCode, OtpInstall, alloc};
 use purlin_isa::release;
 
-/// How releases differ in what their launchers do.
+/// The differences between the launchers of the releases.
 #[derive(Clone, Copy)]
 struct Rules {
     release: u32,
@@ -33,7 +33,7 @@ impl Rules {
     }
 }
 
-/// Stands for a `-S` of the command line, to tell it from one in a variable or file.
+/// The marker for a `-S` of the command line, to distinguish it from one in a variable or file.
 const CALL_WITH_REST: &str = "++S";
 
 /// The request of a command line of `erl`.
@@ -44,23 +44,23 @@ pub enum Request {
         options: Box<EmulatorOptions>,
         notices: Vec<String>,
     },
-    /// Print these bytes to standard output and leave with status 0.
+    /// Print these bytes to standard output and exit with status 0.
     Print(Vec<u8>),
-    /// Print the emulator's version to standard error and leave with status 0.
+    /// Print the emulator's version to standard error and exit with status 0.
     Version(String),
-    /// Run the program with these arguments and environment in place of `erl`.
+    /// Run the program with these arguments and environment instead of `erl`.
     Exec {
         argv: Vec<OsString>,
         environment: Vec<(OsString, OsString)>,
     },
 }
 
-/// The environment of the process, in order. Setting a variable keeps its place.
+/// The environment of the process, in order. A variable that is set again keeps its place.
 #[derive(Clone, Debug, Default)]
 pub struct Environment(pub Vec<(OsString, OsString)>);
 
 impl Environment {
-    /// The environment that this process was given.
+    /// Returns the environment of this process.
     pub fn of_process() -> Environment {
         Environment(std::env::vars_os().collect())
     }
@@ -81,7 +81,8 @@ impl Environment {
         }
     }
 
-    /// Sets what the `erl` script of an installation exports before it runs the launcher.
+    /// Sets the variables that the `erl` script of an installation exports before it runs the
+    /// launcher.
     pub fn set_launcher_variables(&mut self, otp: &OtpInstall, progname: &OsStr) {
         self.set("EMU", "beam");
         self.set("ROOTDIR", otp.root.as_os_str());
@@ -91,7 +92,7 @@ impl Environment {
 }
 
 /// Parses a command line of `erl`; `argv[0]` is the program's name. The variables that
-/// [`Environment::set_launcher_variables`] sets are taken from `environment` where they are there.
+/// [`Environment::set_launcher_variables`] sets are taken from `environment` if they are present.
 pub fn parse_erl(
     argv: &[OsString],
     mut environment: Environment,
@@ -193,7 +194,8 @@ pub fn parse_erl(
                 otp.erts_version
             )));
         }
-        // The emulator ends what it prints on standard error with a carriage return too, whatever is there to read it.
+        // The emulator also ends its output on standard error with a carriage return, even without
+        // a terminal.
         Err(Stop::Refused(message)) => {
             return Err(CliError::new(format!("{message}\r")).with_usage());
         }
@@ -235,7 +237,7 @@ fn missing(flag: &OsStr) -> CliError {
     .with_usage()
 }
 
-/// `PATH` for the emulator: the runtime's own programs first, and not once more further on.
+/// Returns `PATH` for the emulator: the runtime's own programs first, and not a second time later.
 fn launcher_path(rules: Rules, path: Option<&OsStr>, bindir: &OsStr, root: &OsStr) -> OsString {
     let mut result = bindir.to_os_string();
     let known = path.filter(|path| find_bytes(path.as_bytes(), root.as_bytes()).is_some());
@@ -284,7 +286,7 @@ fn find_bytes(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 struct Emulator {
     file_name: OsString,
     ours: bool,
-    /// The flavour without machine code is asked for.
+    /// Whether the flavour without machine code is requested.
     interpreted: bool,
 }
 
@@ -314,7 +316,7 @@ impl Emulator {
         }
         let mut file_name = emu;
         let emu_type = emu_type.filter(|emu_type| emu_type != "opt");
-        // Stock has executables of these names where it was built with both.
+        // Stock has executables with these names if it was built with both.
         let interpreted = flavor == "emu";
         let ours = emu_type.is_none() && (interpreted || flavor == "smp" || flavor == "jit");
         if let Some(emu_type) = emu_type {
@@ -330,7 +332,7 @@ impl Emulator {
         })
     }
 
-    /// Purlin stands in for the plain emulator and for no other build of it.
+    /// Checks that the plain emulator is named, since Purlin replaces no other build.
     fn check(&self) -> Result<(), CliError> {
         if self.ours {
             return Ok(());
@@ -345,7 +347,7 @@ fn no_smp_disable() -> CliError {
     CliError::new("Argument '-smp disable' not supported. Use \"+S 1\" instead.").with_usage()
 }
 
-/// The argument after the flag at `at`, which has to be there.
+/// Returns the argument after the flag at `at`, which must be present.
 fn value_of(args: &[OsString], at: usize) -> Result<&OsString, CliError> {
     args.get(at + 1)
         .filter(|value| *value != "--")
@@ -523,7 +525,7 @@ impl Split {
     }
 
     /// Moves the flag at `at`, and its value if that is the next word, to the emulator's part.
-    /// Gives the number of words taken beyond the first.
+    /// Returns the number of words taken beyond the first.
     fn emulator_flag(&mut self, args: &[OsString], at: usize) -> Result<usize, CliError> {
         let arg = &args[at];
         let name = &arg.as_bytes()[1..];
@@ -544,7 +546,7 @@ impl Split {
             [b'M', ..] => alloc::takes_next(&word[word.len().min(1)..]),
             [b'J', ..] => true,
             [b'I', ..] => {
-                // A polling flag that is not known is taken for one without its argument.
+                // An unknown polling flag counts as one without its argument.
                 let (row, _) = flags::find(word, self.rules.release).ok_or_else(|| missing(arg))?;
                 row.name.len() == word.len()
             }
@@ -568,7 +570,8 @@ impl Split {
     }
 }
 
-/// The command line with what the environment and argument files add to it, `argv[0]` first.
+/// Returns the command line with the additions from the environment and argument files, `argv[0]`
+/// first.
 fn merged_arguments(
     argv: &[OsString],
     environment: &Environment,
@@ -639,7 +642,7 @@ fn merged_arguments(
     Ok(merged.args)
 }
 
-/// The words of a variable or file, with a `--` after them unless there are none.
+/// Returns the words of a variable or file, with a `--` after them unless there are none.
 fn ended_words(text: &[u8], comments: bool, rules: Rules) -> Vec<OsString> {
     let mut words = split_words(text, comments);
     let open = rules.call_with_rest && words.iter().any(|word| word == "-extra");
@@ -655,7 +658,7 @@ struct Merged {
     extra: Vec<OsString>,
 }
 
-/// More argument files than this in one another mean that one names itself.
+/// Maximum depth of nested argument files: more means that a file names itself.
 const MAX_NESTED_FILES: usize = 100;
 
 impl Merged {
@@ -686,7 +689,7 @@ impl Merged {
     }
 }
 
-/// The words of an argument file, a `--` after them unless there are none.
+/// Reads the words of an argument file, with a `--` after them unless there are none.
 fn read_arguments(name: &OsStr, rules: Rules) -> Result<VecDeque<OsString>, CliError> {
     let shown = name.to_string_lossy();
     let fail = |error: std::io::Error, how: String| {
@@ -711,8 +714,8 @@ fn read_arguments(name: &OsStr, rules: Rules) -> Result<VecDeque<OsString>, CliE
     Ok(ended_words(&text[..end], true, rules).into())
 }
 
-/// Splits a string as a shell would, with `\x`, `'…'` and `"…"` (nothing is special between quotes),
-/// and comments from `#` to the end of a line in files.
+/// Splits a string as a shell would, with `\x`, `'…'` and `"…"` (nothing is special between
+/// quotes). In files, comments go from `#` to the end of the line.
 fn split_words(text: &[u8], comments: bool) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut bytes = text.iter().copied().peekable();

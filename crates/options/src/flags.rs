@@ -1,9 +1,9 @@
-//! The emulator's flags: one row each, with its documentation, its argument and what it sets.
+//! The emulator's flags: one row each, with documentation, argument and effect.
 //!
-//! A flag is looked up by prefix, first match wins, as in stock: `+P1000` and `+P 1000` are the same.
-//! So a row stands before every row whose name is a prefix of its own (checked by a test).
-//! Errors are in stock's words; where stock checks flags in several passes over the command line,
-//! [`parse`] makes the same passes, so that of two errors the same one is reported.
+//! A flag is looked up by prefix, and the first match wins, as in stock: `+P1000` and `+P 1000` are
+//! the same. So a row precedes every row whose name is a prefix of its own (checked by a test).
+//! Errors have stock's words. Stock checks flags in several passes over the command line. [`parse`]
+//! makes the same passes, so that of two errors the same one is reported.
 
 use std::ffi::OsString;
 
@@ -19,20 +19,20 @@ use purlin_isa::release::{self, Feature};
 pub struct FlagRow {
     /// Name after the `+`.
     pub name: &'static str,
-    /// Placeholder of its argument in help texts, empty if it has none.
+    /// Placeholder of its argument in help texts; empty if it has none.
     pub argument: &'static str,
-    /// Whether the argument may be given as the next word; else it is glued to the name.
+    /// Whether the argument may be given as the next word; otherwise it is glued to the name.
     pub takes_next: bool,
     pass: Pass,
     /// One line for help texts.
     pub doc: &'static str,
-    /// The feature of the releases that know the flag; others are to refuse it.
+    /// The feature of the releases that know the flag; others refuse it.
     pub with: Feature,
     set: fn(&mut Parsed, &str) -> Result<(), String>,
 }
 
-/// When a flag is checked. Stock sizes thread pools before, and everything else after, it looks at
-/// the settings of allocators and polling.
+/// The pass that checks a flag. Before it looks at the settings of allocators and polling, stock
+/// sizes thread pools. It checks everything else afterwards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Early,
@@ -40,7 +40,7 @@ enum Pass {
     Main,
 }
 
-/// The options that flags write to.
+/// The options that flags write.
 pub(super) struct Parsed {
     pub flags: EmulatorFlags,
     pub boot_module: String,
@@ -107,7 +107,7 @@ const fn main(
     }
 }
 
-/// A flag whose argument can only be glued to it.
+/// Makes the row of a flag whose argument can only be glued to it.
 const fn glued(row: FlagRow) -> FlagRow {
     FlagRow {
         takes_next: false,
@@ -115,12 +115,13 @@ const fn glued(row: FlagRow) -> FlagRow {
     }
 }
 
-/// A flag that came with a release.
+/// Makes the row of a flag that a release introduced.
 const fn since(with: Feature, row: FlagRow) -> FlagRow {
     FlagRow { with, ..row }
 }
 
-/// Every flag but `+M…` (see [`alloc`]), `+B` and `+c`, whose arguments follow rules of their own.
+/// Every flag except `+M…` (see [`alloc`]), `+B` and `+c`, whose arguments follow rules of their
+/// own.
 pub static FLAGS: &[FlagRow] = &[
     main(
         "a",
@@ -271,7 +272,7 @@ pub static FLAGS: &[FlagRow] = &[
             Ok(())
         },
     ),
-    // Before the one whose name it begins with.
+    // Before the row whose name is a prefix of its own.
     main(
         "Fjitmem",
         "MIB",
@@ -696,7 +697,7 @@ pub static FLAGS: &[FlagRow] = &[
         Ok(())
     }),
     main("ssrct", "", "do not read the processor topology", |_, _| {
-        // Looked for before.
+        // Checked before.
         Ok(())
     }),
     main(
@@ -931,10 +932,10 @@ pub static OTHER_FLAGS: &[(&str, &str, &str)] = &[
     ("V", "", "print the emulator's version and leave"),
 ];
 
-/// The row that `text` (a flag without its sign) belongs to in a release, and what is glued to its
-/// name.
+/// Returns the row to which `text` (a flag without its sign) belongs in a release, and the text
+/// that is glued to its name.
 pub fn find(text: &str, release: u32) -> Option<(&'static FlagRow, &str)> {
-    // These names have to stand alone, or what follows their letter could not be told from them.
+    // These names must stand alone: otherwise they could not be distinguished from longer flags.
     let row = FLAGS
         .iter()
         .filter(|row| row.with.is_in(release))
@@ -945,7 +946,7 @@ pub fn find(text: &str, release: u32) -> Option<(&'static FlagRow, &str)> {
     Some((row, &text[row.name.len()..]))
 }
 
-/// Why parsing ended before its end.
+/// Why parsing stopped early.
 pub(super) enum Stop {
     /// `+V`.
     Version,
@@ -958,8 +959,8 @@ impl From<String> for Stop {
     }
 }
 
-/// Parses the emulator's argument vector (`argv[0]` included), which is flags with `-` for their sign
-/// up to `--`. Gives the settings and the index of the first argument of `init`.
+/// Parses the emulator's argument vector (`argv[0]` included): flags with `-` for their sign up to
+/// `--`. Returns the settings and the index of the first argument of `init`.
 pub(super) fn parse(
     argv: &[OsString],
     environment: &[(OsString, OsString)],
@@ -996,7 +997,7 @@ pub(super) fn parse(
         .skip(1)
         .any(|w| w.starts_with("-sct") || w.starts_with("-ssrct"));
 
-    // What a pass has used up is out of the way of those after it.
+    // Later passes skip the words that an earlier one has used.
     let mut used = vec![false; words.len() + 1];
     let value = |at: usize, glued: &str, used: &mut [bool]| -> Result<String, String> {
         used[at] = true;
@@ -1146,7 +1147,7 @@ impl Parsed {
         self.flags.crash_dump.read_environment(variable);
     }
 
-    /// Applies percentages, and keeps dirty schedulers within the others.
+    /// Applies percentages, and limits dirty schedulers by the others.
     fn settle_schedulers(&mut self) -> Result<(), String> {
         let schedulers = &mut self.flags.schedulers;
         let of = |count: u32, percent: i32| {
@@ -1202,7 +1203,7 @@ impl Parsed {
 }
 
 impl CrashDumpFlags {
-    /// Sets what the environment says.
+    /// Applies the settings in the environment.
     pub fn read_environment(&mut self, variable: impl Fn(&str) -> Option<OsString>) {
         let number =
             |name: &str| variable(name).map(|value| scan_or_zero(&value.to_string_lossy()));
@@ -1214,8 +1215,9 @@ impl CrashDumpFlags {
     }
 }
 
-/// How many schedulers there are, and how many of them run, by the value of a flag. A count of 0 or below is meant relative to
-/// the number of processors. `online`: so many run if the value doesn't say. `what`: how stock calls them.
+/// Returns how many schedulers there are, and how many of them are online, by the value of a flag.
+/// A count of 0 or below is relative to the number of processors. `online`: the number online if
+/// the value doesn't give it. `what`: stock's name for them.
 fn scheduler_counts(
     cpus: &CpuCounts,
     online: u32,
@@ -1252,8 +1254,8 @@ fn dirty_cpu_set(p: &mut Parsed, v: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// False: there is no topology to bind by. One that comes later (`+sct`) is none yet, while what keeps the system from being asked
-/// counts wherever it stands.
+/// Returns false if there is no topology to bind by. A later `+sct` doesn't count yet, while the
+/// flag that disables asking the system counts wherever it is.
 fn bind_type_set(p: &mut Parsed, v: &str) -> Result<bool, String> {
     let wanted = word(BindType::from_word, v, || {
         format!("setting scheduler bind type '{v}' failed: invalid type")
