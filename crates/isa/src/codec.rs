@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_larger_than_its_place_is_told() {
+    fn a_number_larger_than_its_field_is_reported() {
         let large = Value::N(1 << 16);
         assert_eq!(packed(Op::Deallocate, &[large]), Err(Unfit::Size));
         assert_eq!(packed(Op::Deallocate, &[Value::X(1)]), Err(Unfit::Form));

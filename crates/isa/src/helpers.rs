@@ -56,17 +56,27 @@ pub struct Row {
 macro_rules! for_each_helper {
     ($m:ident) => {
         $m! {
-            room(pc: Pc, what: Number) -> Nothing [collects] "makes room for the words in the low half of `what`, for the instruction at `pc`, with as many X registers live as the high half says";
-            arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of the operation on integers whose number is in the low byte of `what`, with as many X registers live as bits 8 to 30 say, in a body if there is the bit `IN_BODY`; the high half is the X register that gets the result, from 1, or 0, or the Y register with the bit `RESULT_IN_FRAME`; no value where it fails, or takes so long in a body that it is left to the interpreter";
+            room(pc: Pc, what: Number) -> Nothing [collects] "makes room for the instruction at `pc`; \
+             the low half of `what` is the number of words, the high half that of live X registers";
+            arith(a: Term, b: Term, what: Number) -> Term [makes collects] "the general case of an operation on integers; \
+             `what` has its number in the low byte, the number of live X registers in bits 8 to 30, and \
+             the bit `IN_BODY`; its high half is the number of the X register of the result plus one, or \
+             0, or the Y register with the bit `RESULT_IN_FRAME`; no value if it fails, or takes so long \
+             in a body that it is left to the interpreter";
             less(a: Term, b: Term) -> Truth [leaf] "whether `a < b`";
             equal(a: Term, b: Term) -> Truth [leaf] "whether `a == b`";
             same(a: Term, b: Term) -> Truth [leaf] "whether `a =:= b`";
-            map_get(map: Term, key: Term) -> Term [leaf] "the value of the key, or no value; what is no map has no keys";
-            callee(arity: Number) -> Pc [leaf] "where a call goes of the function whose module and name are in the X registers behind so many arguments; 0 where that takes a closer look";
-            make_fun(place: Number, entry: Number) -> Nothing [leaf] "writes a fun of the entry at the place, where word 3 counts the words of its environment, but for that";
-            utf8(context: Term) -> Term [leaf] "the character of UTF-8 where the match context stands, which goes on behind it; no value where it takes a closer look";
-            put_utf8(to: Number, character: Term) -> Number [leaf] "writes the character in UTF-8, up to four bytes; where it ends, or 0 if it is none";
-            put_bytes(to: Number, binary: Term, limit: Number) -> Number [leaf] "writes all bytes of the binary; where they end, or 0 if that would be behind the limit";
+            map_get(map: Term, key: Term) -> Term [leaf] "the value of the key, or no value; a term that is no map has no keys";
+            callee(arity: Number) -> Pc [leaf] "the target of a call of the function whose module and \
+             name are in the X registers after `arity` arguments; 0 if the general case must decide";
+            make_fun(place: Number, entry: Number) -> Nothing [leaf] "writes a fun of the entry at the place, \
+             except its environment, whose number of words is in word 3";
+            utf8(context: Term) -> Term [leaf] "the UTF-8 character at the position of the match context, \
+             which advances past it; no value if the general case must decide";
+            put_utf8(to: Number, character: Term) -> Number [leaf] "writes the character in UTF-8, up to four \
+             bytes; its end, or 0 if it is no character";
+            put_bytes(to: Number, binary: Term, limit: Number) -> Number [leaf] "writes all bytes of the \
+             binary; their end, or 0 if that would be beyond the limit";
         }
     };
 }

@@ -121,35 +121,35 @@ macro_rules! operand_kinds {
 operand_kinds! {
     Read [X, Y] Read "A register; a variant of the op for each.";
     Value [X, Y, C] Read "A register or a constant; a variant for each.";
-    Source [S] Read "A register or a constant, told apart at run time.";
+    Source [S] Read "A register or a constant, decoded at run time.";
     Write [X, Y] Written "A register; a variant for each.";
-    Dest [D] Written "A register, told apart at run time.";
+    Dest [D] Written "A register, decoded at run time.";
     Change [X, Y] Changed "A register; a variant for each.";
-    ChangeSource [S] Changed "A register, told apart at run time; or a constant, which stays.";
+    ChangeSource [S] Changed "A register, decoded at run time; or a constant, which stays.";
     Label [L] Label "A label, or none.";
     Callee [L] Callee "The label of a function.";
-    Handler [L] Handler "The label of what handles exceptions.";
-    Live [H] Live "X registers that hold terms.";
-    Arity [H] Plain "Arguments, in the first X registers.";
-    Frame [H] Plain "Y registers.";
-    Heap [W] Plain "Words of the heap that are reserved.";
-    Count [W] Plain "Members of the list: words, or as its kind says.";
+    Handler [L] Handler "The label of an exception handler.";
+    Live [H] Live "Number of X registers that hold terms.";
+    Arity [H] Plain "Number of arguments, in the first X registers.";
+    Frame [H] Plain "Number of Y registers.";
+    Heap [W] Plain "Number of reserved words of the heap.";
+    Count [W] Plain "Length of the list: in words, or as its kind says.";
     Few [H] Plain "As `Count`, for short lists.";
-    Element [H] Plain "Where in a tuple an element stands, in bytes.";
+    Element [H] Plain "Offset of an element in a tuple, in bytes.";
     FarElement [W] Plain "The same, for any tuple.";
     Float [H] Plain "A float register: its number times 8.";
     Number [H] Plain "A number.";
     Size [W] Plain "A number.";
-    Integer [Q] Plain "A number with a sign.";
+    Integer [Q] Plain "A signed number.";
     Term [Q] Plain "An immediate term.";
     Header [Q] Plain "Header word of a tuple.";
     Export [Q] Plain "Address of an export.";
     Native [Q] Plain "Address of a native.";
     Entry [Q] Plain "Address of a fun entry.";
     Bytes [Q] Plain "Address of bytes.";
-    Slot [Q] Plain "Address of where a function of a native library is put.";
+    Slot [Q] Plain "Address of a slot for a function of a native library.";
     Counter [Q] Plain "Address of a counter.";
-    Mark [Q] Plain "Address that stands for a function, for those who look on from outside.";
+    Mark [Q] Plain "Address that identifies a function to profilers.";
 }
 
 /// The content of the list after an instruction; the count is its last operand.
@@ -307,7 +307,7 @@ macro_rules! for_each_specific_op {
             Deallocate deallocate {frame: Frame} [] template stack(Pop) "drop frame of n";
             Trim trim {n: Frame} [] template stack(Trim) "drop the first n y registers";
             Return return_ {} [ends] template reads(First 1) "pc = *e";
-            Call call {to: Callee, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = label; arity, for a time slice that ends here";
+            Call call {to: Callee, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = label; arity, if the time slice ends here";
             CallLast call_last {to: Callee, frame: Frame, arity: Arity} [calls yields ends] template reads(Arity 0) stack(Pop) "drop frame; pc = label; arity";
             CallOnly call_only {to: Callee, arity: Arity} [calls yields ends] template reads(Arity 0) "pc = label; arity";
             CallExt call_ext {export: Export, arity: Arity} [calls yields] template reads(Arity 0) "*e = next; pc = export.address; arity";
@@ -333,9 +333,9 @@ macro_rules! for_each_specific_op {
             AllocateInitY allocate_init_y {frame: Frame, live: Live, dst: Write} [collects] fused parts(Allocate(frame, live) InitY(dst)) "allocate; y = []";
             AllocateGetList allocate_get_list {frame: Frame, live: Live, src: Read, hd: Write, tl: Write} [collects] fused parts(Allocate(frame, live) GetList(src, hd, tl)) "allocate; get_list";
             CallBif call_bif {export: Export, native: Native, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) "x0 = native(x0…); export, function, arity";
-            CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) stack(Pop) "drop frame; return native(x0…); what it traps to returns to the next op";
-            CallBifOnly call_bif_only {export: Export, native: Native, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) "return native(x0…); what it traps to returns to the next op, if this isn't a stub";
-            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] leaves reads(Arity 0) writes(First 1) "return native(x0…) on a dirty thread, or here as far as it goes; export, function, arity, pool";
+            CallBifLast call_bif_last {export: Export, native: Native, frame: Frame, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) stack(Pop) "drop frame; return native(x0…); the target of its trap returns to the next op";
+            CallBifOnly call_bif_only {export: Export, native: Native, arity: Arity} [collects fails yields calls] template reads(Arity 0) writes(First 1) "return native(x0…); the target of its trap returns to the next op, except in a stub";
+            CallDirty call_dirty {export: Export, native: Native, arity: Arity, pool: Number} [collects fails yields calls ends] leaves reads(Arity 0) writes(First 1) "return native(x0…) on a dirty thread, or here as far as possible; export, function, arity, pool";
             CallFun call_fun {arity: Arity} [fails yields calls] template reads(Arity 1) writes(All) "call x[arity] with x0…";
             CallFun2 call_fun2 {arity: Arity, fun: Source} [fails yields calls] template reads(Arity 0) writes(All) "call fun with x0…";
             CallFunLast call_fun_last {arity: Arity, frame: Frame} [fails yields calls ends] template reads(Arity 1) writes(All) stack(Pop) "drop frame; call x[arity] with x0…";
@@ -346,18 +346,18 @@ macro_rules! for_each_specific_op {
             IApplyLast i_apply_last {frame: Frame} [collects fails yields calls ends] leaves reads(First 3) writes(All) stack(Pop) "drop frame; as i_apply";
             IApplyFunLast i_apply_fun_last {frame: Frame} [fails yields calls ends] leaves reads(First 2) writes(All) stack(Pop) "drop frame; as i_apply_fun";
             Jump jump {to: Label} [ends] template "pc = label";
-            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] raises reads(Arity 0) "raise function_clause: module, function, arity; the machine code of the function that follows, or what stands for it";
+            FuncInfo func_info {module: Term, function: Term, arity: Arity, compiled: Size} [fails ends] raises reads(Arity 0) "raise function_clause: module, function, arity; machine code of the next function, or its substitute";
             ErrorHandler error_handler {export: Export} [collects fails calls ends] leaves stack(Other) reads(Given) writes(First 3) "call error_handler:undefined_function for export";
             ProcessExit process_exit {} [yields ends] leaves stack(Other) "the process ends, reason normal";
-            Nif nif {slot: Slot} [collects fails yields calls] template stack(Other) reads(Given) writes(All) "return what the function of a native library in the slot gives, if there is one";
+            Nif nif {slot: Slot} [collects fails yields calls] template stack(Other) reads(Given) writes(All) "return native library function in slot(x0…), if there is one";
             IApplyFun i_apply_fun {} [fails yields calls ends] leaves reads(First 2) writes(All) "tail call fun x0 with arguments in list x1";
-            Breakpoint breakpoint {} [collects fails yields calls ends] refuses stack(Other) reads(Given) writes(All) "the function that starts here is traced; the operands are of the op that was replaced";
-            EnterCompiled enter_compiled {} [collects fails yields calls ends] step stack(Other) reads(Given) writes(All) "the machine code of the function that starts here runs; the operands are of the op that was replaced";
-            ReturnTrace return_trace {} [collects ends] step stack(Other) reads(First 1) "a traced call has returned: tell it; drop its frame; return";
-            ReturnTime return_time {} [collects ends] step stack(Other) reads(First 1) "a call that is measured has returned: note it; drop its frame; return";
-            DebugLine debug_line {live: Live} [] template "a line begins, which may get a breakpoint; live, for that";
-            LineBreakpoint line_breakpoint {live: Live} [collects calls] refuses stack(Other) writes(First 4) "a line with a breakpoint begins: call erts_internal:breakpoint/4, behind a frame that keeps live";
-            LineResume line_resume {} [ends] refuses stack(Other) writes(All) "what the breakpoint of a line called has returned: live from its frame; drop that; go on behind it";
+            Breakpoint breakpoint {} [collects fails yields calls ends] refuses stack(Other) reads(Given) writes(All) "trace the function that starts here; the operands belong to the replaced op";
+            EnterCompiled enter_compiled {} [collects fails yields calls ends] step stack(Other) reads(Given) writes(All) "run the machine code of the function that starts here; the operands belong to the replaced op";
+            ReturnTrace return_trace {} [collects ends] step stack(Other) reads(First 1) "report the return of a traced call; drop its frame; return";
+            ReturnTime return_time {} [collects ends] step stack(Other) reads(First 1) "record the return of a measured call; drop its frame; return";
+            DebugLine debug_line {live: Live} [] template "a line that may get a breakpoint; live, for that";
+            LineBreakpoint line_breakpoint {live: Live} [collects calls] refuses stack(Other) writes(First 4) "a line with a breakpoint: call erts_internal:breakpoint/4, with a frame that keeps live";
+            LineResume line_resume {} [ends] refuses stack(Other) writes(All) "return of a line's breakpoint: live from its frame; drop frame; go on after the breakpoint";
             Hibernate hibernate {} [collects fails yields calls ends] leaves stack(Other) reads(First 3) "drop stack, shrink heap, then as hibernated";
             Hibernated hibernated {} [collects fails yields calls ends] leaves stack(Other) reads(First 3) writes(All) "wait for a message, then tail call x0:x1 with arguments in list x2";
             // Lists and tuples.
@@ -382,7 +382,7 @@ macro_rules! for_each_specific_op {
             IsLtReturn is_lt_return {fail: Label, a: Value, b: Value, src: Value} [ends] fused parts(IsLt(fail, a, b) Move(src, X0) Return()) "is_lt; move to x0; return";
             IsGeReturn is_ge_return {fail: Label, a: Value, b: Value, src: Value} [ends] fused parts(IsGe(fail, a, b) Move(src, X0) Return()) "is_ge; move to x0; return";
             IsNilReturn is_nil_return {fail: Label, src: Read, value: Value} [ends] fused parts(IsNil(fail, src) Move(value, X0) Return()) "is_nil; move to x0; return";
-            IsInRange is_in_range {fail: Label, src: Read, least: Term, most: Term} [] template parts(IsGe(fail, src, least) IsGe(fail, most, src)) "else jump; between two small integers, which count";
+            IsInRange is_in_range {fail: Label, src: Read, least: Term, most: Term} [] template parts(IsGe(fail, src, least) IsGe(fail, most, src)) "else jump; between two small integers, inclusive";
             IsEq is_eq {fail: Label, a: Value, b: Value} [] template "else jump";
             IsNe is_ne {fail: Label, a: Value, b: Value} [] template "else jump";
             IsEqExact is_eq_exact {fail: Label, a: Value, b: Value} [] template "else jump";
@@ -404,7 +404,7 @@ macro_rules! for_each_specific_op {
             IsNonemptyList is_nonempty_list {fail: Label, src: Read} [] template "else jump";
             IsTuple is_tuple {fail: Label, src: Read} [] template "else jump";
             IsTupleOfArity is_tuple_of_arity {fail: Label, src: Read, header: Header} [] template parts(IsTuple(fail, src) TestArity(fail, src, header)) "else jump; header word";
-            TestArity test_arity {fail: Label, src: Read, header: Header} [] template "else jump; header word of what is a tuple";
+            TestArity test_arity {fail: Label, src: Read, header: Header} [] template "else jump; header word of a known tuple";
             IsTaggedTuple is_tagged_tuple {fail: Label, src: Read, header: Header, tag: Term} [] template "else jump; header word, atom";
             IsFunction is_function {fail: Label, src: Read} [] template "else jump";
             IsFunction2 is_function2 {fail: Label, fun: Source, arity: Source} [] template "else jump";
@@ -430,18 +430,18 @@ macro_rules! for_each_specific_op {
             Bsl bsl {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bsl b; live";
             Bsr bsr {fail: Label, a: Value, b: Value, dst: Write, live: Live} [collects fails] template "dst = a bsr b; live";
             Arith arith {fail: Label, a: Source, b: Source, dst: Dest, operation: Number, live: Live} [collects fails yields] step "dst = a op b; number of the operation, live";
-            FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] template skips(Bif2) "dst = word of tuple at byte offset, and over bif2; into it if it isn't there";
+            FastElement fast_element {tuple: Read, offset: Element, dst: Write} [] template skips(Bif2) "dst = word of tuple at byte offset, and skip bif2; run bif2 if there is none";
             FastElementOf fast_element_of {tuple: Read, index: Read, dst: Write} [] template skips(Bif2) "dst = element(index, tuple), likewise";
-            FastCompare fast_compare {a: Source, b: Source, dst: Dest, comparison: Number} [] template skips(Bif2) "dst = whether a and b compare so: number of the comparison; and over bif2; into it where that takes more than a look at both words";
-            FastMapGet fast_map_get {map: Read, key: Source, dst: Write} [] template skips(Bif2) "dst = map_get(key, map), and over bif2; into it if it isn't there";
-            FastIsMapKey fast_is_map_key {map: Read, key: Source, dst: Write} [] template skips(Bif2) "dst = is_map_key(key, map), likewise; into it for what is no map";
-            FastHd fast_hd {src: Read, dst: Write} [] template skips(Bif1) "dst = hd(a), and over bif1; into it if there is none";
+            FastCompare fast_compare {a: Source, b: Source, dst: Dest, comparison: Number} [] template skips(Bif2) "dst = result of the comparison with that number, and skip bif2; run bif2 if both words don't decide it";
+            FastMapGet fast_map_get {map: Read, key: Source, dst: Write} [] template skips(Bif2) "dst = map_get(key, map), and skip bif2; run bif2 if there is none";
+            FastIsMapKey fast_is_map_key {map: Read, key: Source, dst: Write} [] template skips(Bif2) "dst = is_map_key(key, map), likewise; run bif2 if it is no map";
+            FastHd fast_hd {src: Read, dst: Write} [] template skips(Bif1) "dst = hd(a), and skip bif1; run bif1 if there is none";
             FastTl fast_tl {src: Read, dst: Write} [] template skips(Bif1) "dst = tl(a), likewise";
             FastTupleSize fast_tuple_size {src: Read, dst: Write} [] template skips(Bif1) "dst = tuple_size(a), likewise";
             FastByteSize fast_byte_size {src: Read, dst: Write} [] template skips(Bif1) "dst = byte_size(a), likewise";
             FastMapSize fast_map_size {src: Read, dst: Write} [] template skips(Bif1) "dst = map_size(a), likewise";
             FastLength fast_length {src: Read, dst: Write} [] template skips(Length) "dst = length(a), likewise";
-            FastSetelement fast_setelement {} [collects] step reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and over call_bif; into it if that fails";
+            FastSetelement fast_setelement {} [collects] step reads(First 3) writes(First 1) keeps(3) skips(CallBif) "x0 = setelement(x0, x1, x2), and skip call_bif; run call_bif if that fails";
             Bif0 bif0 {native: Native, dst: Dest} [fails] step makes(Rest) "dst = native()";
             Bif1 bif1 {fail: Label, native: Native, a: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a); export, live";
             Bif2 bif2 {fail: Label, native: Native, a: Source, b: Source, dst: Dest, export: Export, live: Live} [collects fails] template "dst = native(a, b); export, live";
@@ -487,7 +487,7 @@ macro_rules! for_each_specific_op {
             // Maps.
             PutMapAssoc put_map_assoc {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] template "dst = map with pairs; live, words of list";
             PutMapExact put_map_exact {fail: Label, map: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] template "dst = map with existing keys updated";
-            NewMap new_map {keys: Source, dst: Dest, live: Live, count: Count; values: Sources} [collects] template "dst = map of these keys, a literal tuple in their order, with these values; live";
+            NewMap new_map {keys: Source, dst: Dest, live: Live, count: Count; values: Sources} [collects] template "dst = map of a literal tuple of sorted keys, and values; live";
             HasMapFields has_map_fields {fail: Label, map: Source, count: Count; keys: Sources} [] template "else jump";
             GetMapElements get_map_elements {fail: Label, map: Source, count: Count; pairs: Fetches} [] template "read key, register pairs, else jump";
             // Native records.
@@ -495,20 +495,20 @@ macro_rules! for_each_specific_op {
             IsRecordOf is_record_of {fail: Label, src: Source, module: Term, name: Term} [] step "else jump";
             IsRecordOpen is_record_open {fail: Label, src: Source, from: Term} [] step "else jump; a record that is exported, or of module from";
             GetRecordFields get_record_fields {fail: Label, src: Source, count: Count; pairs: Fetches} [] step "read field, register pairs, else jump";
-            GetRecordField get_record_field {fail: Label, src: Source, dst: Dest, module: Term, name: Term, field: Term} [fails] step "dst = field of a record of module and name that is exported; if module is nil of any of that name; if both are, of any";
+            GetRecordField get_record_field {fail: Label, src: Source, dst: Dest, module: Term, name: Term, field: Term} [fails] step "dst = field of an exported record of module and name; nil module: any module; both nil: any record";
             NewRecord new_record {fail: Label, definition: Source, dst: Dest, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = record with pairs; live, words of list";
             NewRecordOf new_record_of {fail: Label, id: Source, dst: Dest, module: Term, name: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = record of another module with pairs; live, words of list";
-            ChangeRecord change_record {fail: Label, src: Source, dst: Dest, module: Term, name: Term, open: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = src with pairs, of a record of module and name, or of any if they are nil, that is exported or of module open; live, words of list";
+            ChangeRecord change_record {fail: Label, src: Source, dst: Dest, module: Term, name: Term, open: Term, live: Live, count: Count; pairs: Sources} [collects fails] step "dst = src with pairs; a record of module and name, or any if they are nil, exported or of module open; live, words of list";
             // Coverage.
-            CountRun count_run {counter: Counter} [] step "count that the function or line is run";
+            CountRun count_run {counter: Counter} [] step "count an execution of the function or line";
             // Profiles of the system.
-            Running running {function: Mark} [] template "note which function runs, where `perf` finds it";
+            Running running {function: Mark} [] template "record the running function for `perf`";
             // Bit syntax: matching.
             BsStartMatch bs_start_match {fail: Label, src: Source, dst: Dest, live: Live, slots: Number} [collects fails] template "dst = match context; live, save slots";
             BsContext bs_context {fail: Label, context: Change, live: Live} [collects fails] template "bs_start_match of a register into itself, without save slots; live";
-            BsContextPosition bs_context_position {context: Change, position: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live))) "bs_context of what is a bit string; its position; live";
-            BsGetByte bs_get_byte {fail: Label, context: Read, dst: Write} [] template "context, dst: 8 bits without a sign";
-            BsNextByte bs_next_byte {fail: Label, context: Change, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst)) "bs_context of what is a bit string; bs_get_byte; live";
+            BsContextPosition bs_context_position {context: Change, position: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live))) "bs_context of a known bitstring; its position; live";
+            BsGetByte bs_get_byte {fail: Label, context: Read, dst: Write} [] template "context, dst: 8 bits unsigned";
+            BsNextByte bs_next_byte {fail: Label, context: Change, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst)) "bs_context of a known bitstring; bs_get_byte; live";
             BsNextByteTable bs_next_byte_table {fail: Label, context: Change, dst: Write, live: Live, other: Label, first: Integer, count: Count; table: Labels} [collects fails ends] fused parts(BsContext(NONE, context, live) BsGetByte(fail, context, dst) JumpTable(dst, other, first, count)) "bs_next_byte; jump_table of its result";
             BsNextBytePosition bs_next_byte_position {fail: Label, context: Change, position: Write, dst: Write, live: Live} [collects fails] fused parts(BsContext(NONE, context, live) BsGetPosition(context, position, (about live)) BsGetByte(fail, context, dst)) "bs_context_position; bs_get_byte; live";
             BsGetInteger bs_get_integer {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] step "context, size, unit, flags, dst, live";
@@ -517,7 +517,7 @@ macro_rules! for_each_specific_op {
             BsGetFloat bs_get_float {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] step "context, size, unit, flags, dst, live";
             BsGetBinary bs_get_binary {fail: Label, context: Source, size: Source, unit: Size, flags: Number, dst: Dest, live: Live} [collects] template "context, size (atom all: rest), unit, flags, dst, live";
             BsSkipBits bs_skip_bits {fail: Label, context: Source, size: Source, unit: Size} [] template "context, size, unit";
-            BsTestTail bs_test_tail {fail: Label, context: Source, bits: Integer} [] template "exactly so many bits left";
+            BsTestTail bs_test_tail {fail: Label, context: Source, bits: Integer} [] template "exactly that many bits left";
             BsTestUnit bs_test_unit {fail: Label, context: Source, unit: Size} [] template "bits left are a multiple";
             BsMatchString bs_match_string {fail: Label, context: Source, bits: Size, bytes: Bytes} [] step "bits, address";
             BsGetUtf bs_get_utf {fail: Label, context: Source, encoding: Number, flags: Number, dst: Dest} [] template "context, 8 16 or 32, flags";
@@ -527,13 +527,13 @@ macro_rules! for_each_specific_op {
             BsSetPosition bs_set_position {context: Source, position: Source} [] template "offset = src";
             BsMatch bs_match {fail: Label, context: Source, count: Count; commands: Commands} [collects] template "match commands";
             BsContextToBinary bs_context_to_binary {context: ChangeSource} [] step makes(Rest) "match context becomes a bitstring again";
-            BsSave bs_save {context: Source, slot: Number} [] step "note position in a slot";
+            BsSave bs_save {context: Source, slot: Number} [] step "store position in a slot";
             BsRestore bs_restore {context: Source, slot: Number} [] step "back to a slot's position";
             // Bit syntax: construction.
             BsCreateBin bs_create_bin {fail: Label, dst: Dest, heap: Heap, live: Live, count: Count; segments: Segments} [collects fails] template "dst = segments; heap words, live, words of list";
             BsInit bs_init {fail: Label, size: Source, heap: Heap, live: Live, unit: Number, dst: Dest} [collects fails] step "start: size, heap words, live, unit 1 or 8";
-            BsAppend bs_append {fail: Label, size: Source, heap: Heap, live: Live, unit: Size, binary: Source, dst: Dest} [collects fails] step "start behind a binary: extra size, heap, live, unit, binary";
-            BsPrivateAppend bs_private_append {fail: Label, size: Source, unit: Size, binary: Source, dst: Dest} [fails] step makes(Rest) "start behind a binary nobody else holds";
+            BsAppend bs_append {fail: Label, size: Source, heap: Heap, live: Live, unit: Size, binary: Source, dst: Dest} [collects fails] step "start after a binary: extra size, heap, live, unit, binary";
+            BsPrivateAppend bs_private_append {fail: Label, size: Source, unit: Size, binary: Source, dst: Dest} [fails] step makes(Rest) "start after a binary that nothing else holds";
             BsPutInteger bs_put_integer {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size, unit, flags, value";
             BsPutFloat bs_put_float {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size, unit, flags, value";
             BsPutBinary bs_put_binary {fail: Label, size: Source, unit: Size, flags: Number, value: Source} [fails] step "size (atom all: everything), unit, flags, value";
