@@ -152,7 +152,7 @@ pub static FLAGS: &[FlagRow] = &[
     glued(early(
         "dcg",
         "N",
-        "most groups of decentralized counters",
+        "maximum number of decentralized counter groups",
         |p, v| {
             p.flags.schedulers.decentralized_counter_groups =
                 limit(v, "bad decentralized counter groups limit:")?;
@@ -162,7 +162,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "d",
         "",
-        "no crash dump for errors that the runtime finds in itself",
+        "no crash dump for internal errors of the runtime",
         |p, _| {
             p.flags.crash_dump.only_core = true;
             Ok(())
@@ -173,7 +173,7 @@ pub static FLAGS: &[FlagRow] = &[
         main(
             "Dibpl",
             "BOOL",
-            "load code so that lines can have breakpoints",
+            "prepare loaded code for breakpoints on lines",
             |p, v| {
                 p.flags.debugger.line_breakpoints = v
                     .parse()
@@ -210,7 +210,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fregion",
         "WORDS",
-        "Purlin: terms this large are shared when sent, not copied; 0: never",
+        "Purlin: size of terms that are shared instead of copied when sent; 0: never",
         |p, v| {
             p.flags.purlin.region_words = Some(natural(v, "bad region threshold")?);
             Ok(())
@@ -219,7 +219,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fleave",
         "WORDS",
-        "Purlin: most words copied out of a shared term that is given up; 0: never",
+        "Purlin: maximum words copied out of a shared term to release it; 0: never",
         |p, v| {
             p.flags.purlin.leave_words = Some(natural(v, "bad words to leave a region")?);
             Ok(())
@@ -228,7 +228,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fmerge",
         "BYTES",
-        "Purlin: pieces of I/O lists below this size are merged when written",
+        "Purlin: size below which pieces of I/O lists are merged when written",
         |p, v| {
             p.flags.purlin.write_merge_bytes =
                 Some(bounded(v, 0..=1 << 30, "bad write merge size")?);
@@ -238,7 +238,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Frefc",
         "BYTES",
-        "Purlin: binaries over this size live off-heap (0-65535; stock: 64)",
+        "Purlin: size above which binaries are off-heap (0-65535; stock: 64)",
         |p, v| {
             p.flags.purlin.refc_binary_bytes =
                 Some(bounded(v, 0..=65535, "bad off-heap binary threshold")?);
@@ -248,7 +248,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fiov",
         "N",
-        "Purlin: most elements of one gathering write (1-1024)",
+        "Purlin: maximum number of elements of a gathering write (1-1024)",
         |p, v| {
             p.flags.purlin.iovec_entries = Some(bounded(v, 1..=1024, "bad vector length")?);
             Ok(())
@@ -276,7 +276,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fjitmem",
         "MIB",
-        "Purlin: most memory of machine code, in MiB (1-64; 32)",
+        "Purlin: maximum size of machine code, in MiB (1-64; 32)",
         |p, v| {
             p.flags.purlin.machine_code_mib =
                 Some(bounded(v, 1..=64, "bad limit of machine code")?);
@@ -286,7 +286,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Fjit",
         "MODE",
-        "Purlin: which functions get machine code: those that run (hot), none (off), all (always)",
+        "Purlin: functions that get machine code: those that run (hot), none (off), all (always)",
         |p, v| {
             let mode = word(MachineCode::from_word, v, || {
                 format!("bad choice of machine code {v}")
@@ -298,25 +298,30 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "hmbs",
         "WORDS",
-        "least virtual binary heap of a process",
+        "minimum virtual binary heap of a process",
         |p, v| {
             p.flags.heap.min_bin_vheap_words = heap_size(v)?;
             Ok(())
         },
     ),
-    main("hms", "WORDS", "least heap of a process", |p, v| {
+    main("hms", "WORDS", "minimum heap of a process", |p, v| {
         p.flags.heap.min_heap_words = heap_size(v)?;
         Ok(())
     }),
-    main("hpds", "N", "first size of a process dictionary", |p, v| {
-        let size = in_range(v, &(1..=1 << 30), "bad initial process dictionary size")?;
-        p.flags.heap.dictionary_size = size.next_power_of_two();
-        Ok(())
-    }),
+    main(
+        "hpds",
+        "N",
+        "initial size of a process dictionary",
+        |p, v| {
+            let size = in_range(v, &(1..=1 << 30), "bad initial process dictionary size")?;
+            p.flags.heap.dictionary_size = size.next_power_of_two();
+            Ok(())
+        },
+    ),
     main(
         "hmqd",
         "MODE",
-        "where messages wait: on_heap or off_heap",
+        "place of waiting messages: on_heap or off_heap",
         |p, v| {
             p.flags.heap.message_queue_data = word(MessageQueueData::from_word, v, || {
                 format!("Invalid message_queue_data flag: {v}")
@@ -366,7 +371,7 @@ pub static FLAGS: &[FlagRow] = &[
         p.flags.heap.min_heap_words = heap_size(v)?;
         Ok(())
     }),
-    main("H", "", "has had no meaning for long", |p, _| {
+    main("H", "", "obsolete, without effect", |p, _| {
         p.notices
             .push("The undocumented +H option has been removed (R10B-6).\n".into());
         Ok(())
@@ -408,7 +413,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "i",
         "MODULE",
-        "module that the first process starts in",
+        "module in which the first process starts",
         |p, v| {
             p.boot_module = v.to_string();
             Ok(())
@@ -456,7 +461,7 @@ pub static FLAGS: &[FlagRow] = &[
         main(
             "JPperfdirectory",
             "DIR",
-            "where files for perf are written",
+            "directory of the files for perf",
             |p, v| {
                 p.flags.jit.perf_directory = Some(v.to_string());
                 Ok(())
@@ -466,7 +471,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "JPperf",
         "MODE",
-        "true false dump map fp no_fp: help perf to find machine code",
+        "true false dump map fp no_fp: let perf find machine code",
         |p, v| {
             let jit = &mut p.flags.jit;
             match v {
@@ -525,7 +530,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "P",
         "N",
-        "most processes (1024-134217727), or legacy",
+        "maximum number of processes (1024-134217727), or legacy",
         |p, v| {
             if v == "legacy" {
                 p.flags.tables.legacy_process_table = true;
@@ -542,7 +547,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "Q",
         "N",
-        "most ports (1024-134217727), or legacy",
+        "maximum number of ports (1024-134217727), or legacy",
         |p, v| {
             if v == "legacy" {
                 p.flags.tables.legacy_port_table = true;
@@ -564,7 +569,7 @@ pub static FLAGS: &[FlagRow] = &[
             Ok(())
         },
     ),
-    early("rg", "N", "most groups of reader locks", |p, v| {
+    early("rg", "N", "maximum number of reader lock groups", |p, v| {
         p.flags.schedulers.reader_groups = limit(v, "bad reader groups limit:")?;
         Ok(())
     }),
@@ -679,7 +684,7 @@ pub static FLAGS: &[FlagRow] = &[
     main(
         "secio",
         "BOOL",
-        "eager check of I/O, which has no meaning any more",
+        "eager check of I/O; obsolete, without effect",
         |_, _| Ok(()),
     ),
     main(
@@ -810,16 +815,21 @@ pub static FLAGS: &[FlagRow] = &[
             Ok(())
         },
     ),
-    main("t", "N", "most atoms (8192-2147483647)", |p, v| {
-        p.flags.tables.atoms = in_range(v, &(MIN_ATOMS..=MAX_ATOMS), "bad atom table size")?;
-        Ok(())
-    }),
+    main(
+        "t",
+        "N",
+        "maximum number of atoms (8192-2147483647)",
+        |p, v| {
+            p.flags.tables.atoms = in_range(v, &(MIN_ATOMS..=MAX_ATOMS), "bad atom table size")?;
+            Ok(())
+        },
+    ),
     main("T", "LEVEL", "modified timing (0-9)", |p, v| {
         let level = in_range(v, &(0..=9), "bad modified timing level")?;
         p.flags.schedulers.modified_timing = Some(level as u8);
         Ok(())
     }),
-    main("v", "", "say more, in builds for debugging", |p, _| {
+    main("v", "", "verbose output, in debug builds", |p, _| {
         p.notices
             .push("warning: -v (only in debug compiled code)".into());
         Ok(())
@@ -882,7 +892,7 @@ pub static FLAGS: &[FlagRow] = &[
         main(
             "zhft",
             "MS",
-            "time that halt waits for ports to be flushed, or infinity",
+            "maximum time for halt to flush ports, or infinity",
             |p, v| {
                 p.flags.halt_flush_timeout_ms = match v {
                     "infinity" => None,
@@ -916,20 +926,20 @@ pub static OTHER_FLAGS: &[(&str, &str, &str)] = &[
     (
         "B",
         "[c|d|i]",
-        "Ctrl-C: interrupt the shell, the signal's default (also +B alone), ignore",
+        "effect of Ctrl-C: interrupt the shell, the signal's default (also +B alone), ignore",
     ),
     ("c", "[BOOL]", "time correction; +c alone turns it off"),
     (
         "M…",
         "VALUE",
-        "settings of memory allocators: checked, reported, without effect",
+        "settings of memory allocators: checked and reported, without effect",
     ),
     (
         "Mlimit",
         "BYTES|off",
-        "memory that the node may use, with k, m or g: else what its control groups grant",
+        "memory limit of the node, with k, m or g; default: limit of its control groups",
     ),
-    ("V", "", "print the emulator's version and leave"),
+    ("V", "", "print the emulator's version and exit"),
 ];
 
 /// Returns the row to which `text` (a flag without its sign) belongs in a release, and the text
