@@ -219,7 +219,7 @@ unsafe fn raise_here(
     cx.bif_pc = at;
     match (native.call)(cx.env_ptr(), args.as_ptr()) {
         Ok(_) => None,
-        Err(fail) => Some(exc::raise(cx, pc, fail, First::Told)),
+        Err(fail) => Some(exc::raise(cx, pc, fail, First::Caller)),
     }
 }
 

@@ -12,7 +12,7 @@
 //! handler takes it from the context each time, and never keeps it across a collection. Ops whose
 //! rows say `collects` do so last, with the result as a root.
 
-use super::handler::{again, go, go_on, op, outlined};
+use super::handler::{again, go, go_on, op, out_of_line};
 use super::operands::{Dst, Reg, Source, Src, set_source};
 use super::room::{collect_after, collect_for};
 use super::{exc, instr};
@@ -305,7 +305,7 @@ fn context<C1: Dst, I: Opens<C1>>(cx, pc, e, hp, reds) {
     (*cx).heap.htop = hp;
     (*cx).heap.stop = e;
     (*cx).reds = reds;
-    let next = outlined(&mut *cx, pc, |cx, pc| start_in_place::<C1, I>(cx, pc));
+    let next = out_of_line(&mut *cx, pc, |cx, pc| start_in_place::<C1, I>(cx, pc));
     // The register now holds a context, perhaps moved by a collection: the instruction takes its
     // fast path.
     if next == pc {

@@ -235,9 +235,9 @@ mod tests {
     /// Runs `op` with a faulty step and expects the fault to be found.
     fn finds(op: Op, operands: &[Value], step: Step, what: &str) {
         let found = std::panic::catch_unwind(|| run(op, operands, Some(step)));
-        let told = found.expect_err("the deviation is not found");
-        let told = told.downcast_ref::<String>().map_or("", |s| s);
-        assert!(told.contains(what), "{told}");
+        let fault = found.expect_err("the deviation is not found");
+        let fault = fault.downcast_ref::<String>().map_or("", |s| s);
+        assert!(fault.contains(what), "{fault}");
     }
     /// Runs the instruction at `pc` correctly.
     unsafe fn rightly(cx: *mut Cx, pc: *const u64) -> *const u64 {

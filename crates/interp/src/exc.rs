@@ -45,7 +45,7 @@ pub enum First<'a> {
     Native(Term, Term, &'a [Term]),
     /// The location of the instruction, which has called a native that only raises its argument. If
     /// the instruction is null: the caller of the function that it stands for.
-    Told,
+    Caller,
     /// The location of the instruction, with a cause for `erl_erts_errors:format_bs_fail/2`.
     Construct(Term),
     /// That function with those arguments, at the location of the instruction.
@@ -118,7 +118,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         _ => None,
     };
     // `error/1`, `exit/1`, `throw/1` and their like: the trace shows their caller, not them.
-    let told_to = matches!(first, First::Told);
+    let shows_caller = matches!(first, First::Caller);
     let (kind, head, extra) = match first {
         First::None | First::Call(_) => (0, NIL, NIL),
         First::Construct(cause) => {
@@ -140,7 +140,7 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
             };
             (5, cx.tuple(&[m, f, a]), NIL)
         }
-        First::Told => {
+        First::Caller => {
             let extra = if cx.exc.error_info {
                 let map = cx.exc.cause;
                 let pair = cx.tuple(&[am::ERROR_INFO, map]);
@@ -179,12 +179,12 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         }
     };
     let mut depth = depth();
-    if told_to {
+    if shows_caller {
         // The stub by which it was applied is not shown.
         depth += 1;
     }
     let mut pcs: SmallVec<[u64; 16]> = smallvec![pc as u64];
-    if told_to && pc.is_null() {
+    if shows_caller && pc.is_null() {
         // Its caller is the first return address on the stack.
         pcs.clear();
     }
@@ -216,9 +216,9 @@ unsafe fn raw_trace(cx: &mut Cx, pc: *const u64, first: First, info: bool) -> Te
         // native was called, together with the address where it returns. That does not hold for an
         // instruction that fails directly after a call of the same function: its frame shows
         // nothing, and the one below has this address.
-        let told = pcs.last() == Some(&w)
-            && (pcs.len() > 1 || p == top || told_to || native.is_some_and(is_called));
-        if frame_words(w).is_none() && !told {
+        let repeated = pcs.last() == Some(&w)
+            && (pcs.len() > 1 || p == top || shows_caller || native.is_some_and(is_called));
+        if frame_words(w).is_none() && !repeated {
             pcs.push(w);
         }
         p = p.add(1);
@@ -246,7 +246,7 @@ fn is_called((m, f, arity): (Term, Term, usize)) -> bool {
     code::native(m, f, arity as u32).is_some_and(|n| n.1.kind != crate::bif::Kind::Guard)
 }
 
-/// Whether a native only raises its argument ([`First::Told`]).
+/// Whether a native only raises its argument ([`First::Caller`]).
 pub(super) fn raises(m: Term, f: Term, arity: usize) -> bool {
     // Each call by name comes here; all such natives are in one module.
     m == am::ERLANG && crate::bif::raises(f, arity as u32)
@@ -443,12 +443,12 @@ unsafe fn throw(cx: &mut Cx, trace: Term) -> *const u64 {
             }
             // The words after the mark belong to the tracing, and are no Y registers.
             if let Some(words) = traced {
-                let told = [*p.add(1), *p.add(2), *p.add(3), *p.add(4), *p.add(5)];
-                if told[3] == Term::small(kind::RETURN_TO) {
-                    tells.push(told[4]);
+                let call = [*p.add(1), *p.add(2), *p.add(3), *p.add(4), *p.add(5)];
+                if call[3] == Term::small(kind::RETURN_TO) {
+                    tells.push(call[4]);
                 } else {
                     let (class, value) = (cx.exc.class.atom(), cx.exc.value);
-                    sink().returned(cx, told, Some(class), value);
+                    sink().returned(cx, call, Some(class), value);
                 }
                 p = p.add(words);
                 continue;

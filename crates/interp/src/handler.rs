@@ -72,7 +72,7 @@ macro_rules! op {
             (*cx).reds = reds;
             // For the accounts, if it collects.
             (*cx).bif_pc = pc;
-            let pc = $crate::handler::outlined(&mut *cx, pc, |cx, pc| $f(cx, pc));
+            let pc = $crate::handler::out_of_line(&mut *cx, pc, |cx, pc| $f(cx, pc));
             $crate::handler::go_on::<F>(cx, pc)
         }
     )+};
@@ -92,7 +92,7 @@ pub(crate) use op;
 /// Calls `f` in a frame of its own. A handler whose frame has locals with an escaping address could
 /// not end in a jump to the next handler, and each instruction would take native stack.
 #[inline(never)]
-pub(crate) fn outlined(
+pub(crate) fn out_of_line(
     cx: &mut Cx,
     pc: *const u64,
     f: impl FnOnce(&mut Cx, *const u64) -> *const u64,

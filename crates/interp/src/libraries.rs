@@ -3,7 +3,7 @@
 
 use super::call::do_return;
 use super::exc::{self, First};
-use super::handler::{Flavour, go, go_on, op, outlined};
+use super::handler::{Flavour, go, go_on, op, out_of_line};
 use super::room::collect_after;
 use super::{Exit, instr};
 use crate::collect::{Also, make_room_for_calls};
@@ -51,7 +51,7 @@ fn op_nif(cx, pc, e, hp, reds) {
 #[cold]
 #[inline(never)]
 unsafe fn plain_nif_ended<F: Flavour>(cx: *mut Cx, pc: *const u64, t: Term) -> F::Out {
-    let next = outlined(&mut *cx, pc, |cx, pc| {
+    let next = out_of_line(&mut *cx, pc, |cx, pc| {
         let called = Called::of(&*instr::Nif::at(pc).slot().get());
         nif_ended(cx, pc, &called, t)
     });
@@ -127,8 +127,8 @@ unsafe fn nif_ended(cx: &mut Cx, pc: *const u64, called: &Called, t: Term) -> *c
     } else {
         // If it replaces another function, the trace names that one.
         let (n, more) = (called.arity, called.more);
-        let told = if more > 0 { n..n + more } else { 0..n };
-        let args: SmallVec<[Term; 8]> = cx.x[told].into();
+        let shown = if more > 0 { n..n + more } else { 0..n };
+        let args: SmallVec<[Term; 8]> = cx.x[shown].into();
         let first = First::Library(called.module, called.function, &args);
         let next = exc::raise(cx, pc, cx.failed, first);
         if next.is_null() {

@@ -144,7 +144,7 @@ unsafe fn native_failed(
         _ => {
             let other = cx.exc.native.filter(|_| fail == Fail::Raised);
             if other.is_none() && exc::raises(export.module, export.function, n) {
-                return After::Jump(exc::raise(cx, pc, fail, First::Told));
+                return After::Jump(exc::raise(cx, pc, fail, First::Caller));
             }
             // Raising writes x1 to x3, and the trace shows the arguments.
             let args: SmallVec<[Term; 8]> = (0..n)

@@ -322,15 +322,15 @@ mod tests {
     #[test]
     fn a_fun_of_another_shape_has_no_code() {
         let of = |arity, free, name| fun_entry(am::OK, 1, 2, [3; 16], 2, arity, free, name);
-        let told = of(1, 2, NIL);
-        assert!(told.function().is_nil());
+        let entry = of(1, 2, NIL);
+        assert!(entry.function().is_nil());
         // Its module is loaded.
-        assert!(std::ptr::eq(of(1, 2, am::TRUE), told));
-        assert_eq!(told.function(), am::TRUE);
-        assert!(std::ptr::eq(of(1, 2, NIL), told));
-        assert_eq!(told.function(), am::TRUE);
+        assert!(std::ptr::eq(of(1, 2, am::TRUE), entry));
+        assert_eq!(entry.function(), am::TRUE);
+        assert!(std::ptr::eq(of(1, 2, NIL), entry));
+        assert_eq!(entry.function(), am::TRUE);
         for (arity, free) in [(0, 2), (2, 2), (1, 0), (1, 1), (1, 3), (3, 0)] {
-            assert!(!std::ptr::eq(of(arity, free, NIL), told));
+            assert!(!std::ptr::eq(of(arity, free, NIL), entry));
         }
     }
 }

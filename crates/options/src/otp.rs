@@ -67,8 +67,8 @@ impl OtpInstall {
         };
         let bindir = root.join(format!("erts-{erts_version}")).join("bin");
         // Beside programs that were taken out of an installation, for a release of a user's system.
-        let told = fs::read_to_string(bindir.join(VERSION_FILE)).ok();
-        let told = told.map(|text| text.trim().to_string());
+        let full_version = fs::read_to_string(bindir.join(VERSION_FILE)).ok();
+        let full_version = full_version.map(|text| text.trim().to_string());
         let numbered = |version: &str| {
             version.starts_with(|c: char| c.is_ascii_digit())
                 && version.bytes().all(|b| b.is_ascii_graphic())
@@ -76,17 +76,17 @@ impl OtpInstall {
         let major = |version: &str| version.split('.').next()?.parse().ok();
         // A release of a user's system has any name, so the number may have to be searched for.
         let named = fields.next().and_then(|name| name.parse().ok());
-        let release: u32 = match told.as_deref().and_then(major).or(named) {
+        let release: u32 = match full_version.as_deref().and_then(major).or(named) {
             Some(number) => number,
             None => highest(&releases, "")
                 .and_then(|name| major(&name))
                 .ok_or_else(|| fail("it has no releases/NN directory".into()))?,
         };
-        let file = match told {
+        let file = match full_version {
             Some(_) => bindir.join(VERSION_FILE),
             None => releases.join(release.to_string()).join(VERSION_FILE),
         };
-        let version = told.unwrap_or_else(|| match fs::read(&file) {
+        let version = full_version.unwrap_or_else(|| match fs::read(&file) {
             Ok(text) => String::from_utf8_lossy(&text).trim().to_string(),
             Err(_) => release.to_string(),
         });

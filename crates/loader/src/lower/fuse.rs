@@ -17,7 +17,7 @@ pub(super) fn fuse(a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<(Op, Vec<Arg>)> {
 }
 
 /// Operands of an op, as far as its parts have determined them.
-type Told = [Option<Arg>; MOST_OPERANDS];
+type Bindings = [Option<Arg>; MOST_OPERANDS];
 
 /// Returns the operands of `whole` for which its parts are `a` and `b`.
 fn bound(whole: Op, a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<Vec<Arg>> {
@@ -37,7 +37,7 @@ fn bound(whole: Op, a: (Op, &[Arg]), b: (Op, &[Arg])) -> Option<Vec<Arg>> {
 }
 
 /// Returns its operands, as those of that op.
-fn finished(op: Op, told: &Told) -> Option<Vec<Arg>> {
+fn finished(op: Op, bindings: &Bindings) -> Option<Vec<Arg>> {
     let kinds = op.row().operands.iter().map(|o| o.kind);
     let operand = |(v, kind): (&Option<Arg>, Kind)| match v {
         Some(v) => fitting(*v, kind),
@@ -45,12 +45,12 @@ fn finished(op: Op, told: &Told) -> Option<Vec<Arg>> {
         None if kind == Kind::Label => Some(Arg::NO_LABEL),
         None => None,
     };
-    told.iter().zip(kinds).map(operand).collect()
+    bindings.iter().zip(kinds).map(operand).collect()
 }
 
 /// Records the operands of the whole that follow from a part with those operands. `None`: they
 /// don't fit.
-fn bind(part: &Part, operands: &[Arg], out: &mut Told) -> Option<()> {
+fn bind(part: &Part, operands: &[Arg], out: &mut Bindings) -> Option<()> {
     for (&a, &v) in part.args.iter().zip(operands) {
         let (at, v) = match a {
             PartArg::Operand(i) => (i, v),

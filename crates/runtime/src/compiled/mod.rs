@@ -11,8 +11,8 @@ mod gdb;
 mod memory;
 mod names;
 mod native_text;
+pub mod report;
 mod returns;
-pub mod told;
 
 pub use native_text::{NativeFunction, NativeModule, native_functions};
 
@@ -71,7 +71,7 @@ struct State {
     /// Functions that have no machine code because of chaos mode, by entry.
     left_out: Vec<usize>,
     names: Names,
-    counts: told::Counts,
+    counts: report::Counts,
 }
 
 struct Owner {
@@ -83,7 +83,7 @@ struct Owner {
     forgotten: Mutex<Vec<usize>>,
     always: bool,
     chaos: bool,
-    log: Option<told::Log>,
+    log: Option<report::Log>,
 }
 
 static OWNER: OnceLock<Owner> = OnceLock::new();
@@ -154,13 +154,13 @@ pub(crate) fn start(o: &EmulatorOptions) {
         return;
     }
     let chaos = chaos::begin(&mode);
-    let log = told::log();
+    let log = report::log();
     if log.is_some() {
-        crate::halt::on_end(told::at_end);
+        crate::halt::on_end(report::at_end);
     }
     engine::set_enter(match chaos {
         true => chaos::enter_by(stubs.enter),
-        false if log.is_some() => told::enter_by(stubs.enter),
+        false if log.is_some() => report::enter_by(stubs.enter),
         false => stubs.enter,
     });
     let mut names = Names::new(o, memory.range());
@@ -175,7 +175,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
             refused: HashMap::new(),
             left_out: Vec::new(),
             names,
-            counts: told::Counts::default(),
+            counts: report::Counts::default(),
         }),
         stubs,
         steps: engine::steps(),
@@ -193,7 +193,7 @@ impl Owner {
     /// Writes a line to the log, if there is one.
     fn log(&self, m: &Module, f: &LoweredFunction, what: std::fmt::Arguments) {
         if let Some(log) = &self.log {
-            log.line(&told::name_of(m, f), what);
+            log.line(&report::name_of(m, f), what);
         }
     }
     fn env(&self) -> Env<'_> {
@@ -260,7 +260,7 @@ impl Owner {
             returns,
             nanos,
             seen: 0,
-            name: self.log.is_some().then(|| told::name_of(m, f).into()),
+            name: self.log.is_some().then(|| report::name_of(m, f).into()),
         };
         // SAFETY: as above.
         let published = unsafe { entries().publish(entry, outer as u32) };

@@ -71,7 +71,7 @@ static WENT: AtomicU64 = AtomicU64::new(0);
 /// The former by the entry of the function.
 static CALLEES: Mutex<BTreeMap<usize, u64>> = Mutex::new(BTreeMap::new());
 /// Maximum number of functions in the list of those.
-const TOLD: usize = 20;
+const LISTED: usize = 20;
 
 /// Returns the function that enters machine code and counts, instead of the stub at that address.
 pub(super) fn enter_by(stub: u64) -> u64 {
@@ -143,7 +143,7 @@ pub(super) fn at_end() {
     }
     let mut callees: Vec<(u64, usize)> = CALLEES.lock().iter().map(|(&e, &n)| (n, e)).collect();
     callees.sort_by_key(|c| std::cmp::Reverse(*c));
-    for (n, entry) in callees.into_iter().take(TOLD) {
+    for (n, entry) in callees.into_iter().take(LISTED) {
         // A function whose module is gone has no name.
         if let Some(f) = function(entry, 0, 0) {
             let _ = writeln!(file, "left {n} times for {}", f.name);
