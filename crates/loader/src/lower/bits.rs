@@ -1,6 +1,7 @@
 //! Lowering of the bit syntax.
 
-use super::{Lower, NIL};
+use super::lowering::Lower;
+use super::words::NIL;
 use crate::generic::{Instr, Operand};
 use crate::lower::emit::{Arg, count};
 use purlin_isa::bits::flags::{self, ALIGNED, EXACT, LITTLE, NATIVE, SIGNED};

@@ -5,7 +5,8 @@
 //! The tests stay where they are, and the chosen one still runs: the switch only knows which tests
 //! fail.
 
-use super::{Arg, Lower, count};
+use super::emit::{Arg, count};
+use super::lowering::Lower;
 use crate::generic::{Instr, NO_INSTR, Operand};
 use purlin_isa::genops as g;
 use purlin_isa::ops::Op;

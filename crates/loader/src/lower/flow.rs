@@ -5,11 +5,33 @@
 //! Types are not followed: code that takes the head of a term that is no cons cell is the
 //! compiler's fault, and not found here.
 
-use super::{Arities, alloc_words, is_function_line};
+use super::words::{FUN_WORDS, alloc_words};
 use crate::error::{Fault, LoadError};
 use crate::file::BeamFile;
 use crate::generic::{Function, GenericCode, Instr, Operand};
 use purlin_isa::genops::{self as g, Kind};
+
+/// Arity of the function that starts at each entry label.
+pub(super) struct Arities(Vec<Option<u32>>);
+
+impl Arities {
+    pub(super) fn of(code: &GenericCode) -> Arities {
+        let mut all = vec![None; code.labels.len()];
+        for f in &code.functions {
+            all[f.entry_label as usize] = Some(f.arity);
+        }
+        Arities(all)
+    }
+    pub(super) fn get(&self, label: u32) -> Option<u32> {
+        *self.0.get(label as usize)?
+    }
+}
+
+/// Whether these are the operands of a `debug_line` for the head of a function, which can't have a
+/// breakpoint.
+pub(super) fn is_function_line(file: &BeamFile, a: &[Operand]) -> bool {
+    matches!(a[0], Operand::Atom(n) if file.atom(n) == "entry")
+}
 
 /// The findings of the check.
 #[derive(Default)]
@@ -788,7 +810,7 @@ impl<const W: usize> Walk<'_, W> {
             }
             g::FMOVE if matches!(a[0], Operand::Fr(_)) && a[1].is_reg() => Self::take(s, 2)?,
             g::MAKE_FUN3 => {
-                let words = super::FUN_WORDS + code.list(a[2]).len() as u32;
+                let words = FUN_WORDS + code.list(a[2]).len() as u32;
                 s.room = s.room.saturating_sub(words);
             }
             g::BS_PRIVATE_APPEND => {

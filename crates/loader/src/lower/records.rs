@@ -1,9 +1,8 @@
 //! Lowering of native records.
 
-use super::{
-    Lower,
-    emit::{Arg, count},
-};
+use super::emit::{Arg, count};
+use super::lowering::Lower;
+use super::words::NIL;
 use crate::error::{Fault, LoadError};
 use crate::generic::Operand;
 use purlin_isa::genops::{self as g};
@@ -39,7 +38,7 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> Result<(), LoadErro
             atom(l, a[2], 2)?;
             let from = match a[2] {
                 Operand::Atom(n) if l.file.atom(n) != "external" => own(l),
-                _ => super::NIL,
+                _ => NIL,
             };
             l.e.op(Op::IsRecordOpen, &[l.label(a[0]), s, Arg::N(from)]);
         }
@@ -51,9 +50,9 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> Result<(), LoadErro
             let (s, d) = (l.s(a[1]), l.s(a[4]));
             // As in stock, the module of records that are named without one is not checked here.
             let (module, name) = match which(l, a[2], 2)? {
-                Which::Own(name) => (super::NIL, name),
+                Which::Own(name) => (NIL, name),
                 Which::Of(module, name) => (module, name),
-                Which::Any => (super::NIL, super::NIL),
+                Which::Any => (NIL, NIL),
             };
             let field = atom(l, a[3], 3)?;
             let [module, name, field] = [module, name, field].map(Arg::N);
@@ -77,8 +76,8 @@ fn put(l: &mut Lower, a: &[Operand]) -> Result<(), LoadError> {
     if a[2] != Operand::Nil {
         let (module, name, open) = match which {
             Which::Own(name) => (own(l), name, own(l)),
-            Which::Of(module, name) => (module, name, super::NIL),
-            Which::Any => (super::NIL, super::NIL, own(l)),
+            Which::Of(module, name) => (module, name, NIL),
+            Which::Any => (NIL, NIL, own(l)),
         };
         let s = l.s(a[2]);
         let [module, name, open] = [module, name, open].map(Arg::N);
