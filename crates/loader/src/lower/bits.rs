@@ -12,6 +12,11 @@ use purlin_term::am;
 
 /// Lowers an instruction of the bit syntax; returns `false` if it is none.
 pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
+    matching(l, op, a) || construction(l, op, a)
+}
+
+/// Lowers an instruction that matches a bitstring; returns `false` if it is none.
+fn matching(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
     match op {
         g::BS_START_MATCH2 => {
             let (s, d) = (l.s(a[1]), l.s(a[4]));
@@ -103,6 +108,14 @@ pub(super) fn lower(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
             l.e.op(op, &[c, count(slot)]);
         }
         g::BS_MATCH => bs_match(l, a),
+        _ => return false,
+    }
+    true
+}
+
+/// Lowers an instruction that builds a bitstring; returns `false` if it is none.
+fn construction(l: &mut Lower, op: u8, a: &[Operand]) -> bool {
+    match op {
         g::BS_CREATE_BIN => create(l, a),
         g::BS_INIT2 | g::BS_INIT_BITS => {
             let s = l.s(a[1]);

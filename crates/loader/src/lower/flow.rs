@@ -503,50 +503,60 @@ impl<const W: usize> Walk<'_, W> {
         }
     }
 
-    /// Checks one instruction. Returns whether the next one may follow.
-    fn step(&mut self, ins: &Instr, s: &mut State<W>) -> Step {
-        let code = self.code;
-        let a = code.args(ins);
-        match ins.op {
+    /// Checks an instruction that calls, returns or raises `function_clause`. Returns whether the
+    /// next one may follow; `None` if it is none of these.
+    fn call(&mut self, ins: &Instr, s: &mut State<W>) -> Result<Option<bool>, LoadError> {
+        let a = self.code.args(ins);
+        let follows = match ins.op {
             g::FUNC_INFO => {
                 Self::need_x(s, Self::u(a[2]))?;
-                Ok(false)
+                false
             }
             g::CALL => {
                 self.called(a)?;
-                self.after_call(s, Self::u(a[0]))
+                self.after_call(s, Self::u(a[0]))?
             }
             g::CALL_EXT => {
                 if self.raises(a[1]) {
                     Self::need_x(s, Self::u(a[0]))?;
-                    return Ok(false);
+                    return Ok(Some(false));
                 }
-                self.after_call(s, Self::u(a[0]))
+                self.after_call(s, Self::u(a[0]))?
             }
-            g::CALL_FUN => self.after_call(s, Self::u(a[0]) + 1),
+            g::CALL_FUN => self.after_call(s, Self::u(a[0]) + 1)?,
             g::CALL_FUN2 => {
                 self.read(s, a[2])?;
-                self.after_call(s, Self::u(a[1]))
+                self.after_call(s, Self::u(a[1]))?
             }
-            g::APPLY => self.after_call(s, Self::u(a[0]) + 2),
+            g::APPLY => self.after_call(s, Self::u(a[0]) + 2)?,
             g::CALL_EXT_LAST | g::CALL_EXT_ONLY if self.raises(a[1]) => {
                 // The frame is not dropped: functions with frames of several sizes share code that
                 // only ends this way.
                 Self::need_x(s, Self::u(a[0]))?;
-                Ok(false)
+                false
             }
             g::CALL_LAST => {
                 self.called(a)?;
-                self.tail(s, Self::u(a[0]), Some(a[2]))
+                self.tail(s, Self::u(a[0]), Some(a[2]))?
             }
-            g::CALL_EXT_LAST => self.tail(s, Self::u(a[0]), Some(a[2])),
-            g::APPLY_LAST => self.tail(s, Self::u(a[0]) + 2, Some(a[1])),
+            g::CALL_EXT_LAST => self.tail(s, Self::u(a[0]), Some(a[2]))?,
+            g::APPLY_LAST => self.tail(s, Self::u(a[0]) + 2, Some(a[1]))?,
             g::CALL_ONLY => {
                 self.called(a)?;
-                self.tail(s, Self::u(a[0]), None)
+                self.tail(s, Self::u(a[0]), None)?
             }
-            g::CALL_EXT_ONLY => self.tail(s, Self::u(a[0]), None),
-            g::RETURN => self.tail(s, 1, None),
+            g::CALL_EXT_ONLY => self.tail(s, Self::u(a[0]), None)?,
+            g::RETURN => self.tail(s, 1, None)?,
+            _ => return Ok(None),
+        };
+        Ok(Some(follows))
+    }
+
+    /// Checks an instruction that makes, drops or trims a frame. Returns whether the next one may
+    /// follow; `None` if it is none of these.
+    fn frame(&mut self, ins: &Instr, s: &mut State<W>) -> Result<Option<bool>, LoadError> {
+        let a = self.code.args(ins);
+        match ins.op {
             g::ALLOCATE | g::ALLOCATE_ZERO | g::ALLOCATE_HEAP | g::ALLOCATE_HEAP_ZERO => {
                 if s.frame != Frame::None {
                     return bad("a stack frame inside a stack frame");
@@ -561,7 +571,6 @@ impl<const W: usize> Walk<'_, W> {
                 let zero = matches!(ins.op, g::ALLOCATE_ZERO | g::ALLOCATE_HEAP_ZERO);
                 s.y = if zero { Set::below(n) } else { Set::EMPTY };
                 s.catches = Set::EMPTY;
-                Ok(true)
             }
             g::DEALLOCATE => {
                 if Self::need_frame(s)? != Self::u(a[0]) {
@@ -570,7 +579,6 @@ impl<const W: usize> Walk<'_, W> {
                 s.frame = Frame::None;
                 s.y = Set::EMPTY;
                 s.catches = Set::EMPTY;
-                Ok(true)
             }
             g::TRIM => {
                 let n = Self::u(a[0]);
@@ -582,8 +590,17 @@ impl<const W: usize> Walk<'_, W> {
                 }
                 s.frame = Frame::Of(left);
                 s.y = s.y.shift(n);
-                Ok(true)
             }
+            _ => return Ok(None),
+        }
+        Ok(Some(true))
+    }
+
+    /// Checks an instruction that opens or closes a catch or try. Returns whether the next one may
+    /// follow; `None` if it is none of these.
+    fn handler(&mut self, ins: &Instr, s: &mut State<W>) -> Result<Option<bool>, LoadError> {
+        let a = self.code.args(ins);
+        match ins.op {
             g::CATCH | g::TRY => {
                 Self::write(s, a[0])?;
                 if let Operand::Y(n) = a[0].untyped() {
@@ -597,24 +614,33 @@ impl<const W: usize> Walk<'_, W> {
                     Operand::Label(l) if l != 0 => self.reach(l, &handler)?,
                     _ => {}
                 }
-                Ok(true)
             }
             g::CATCH_END => {
                 Self::need_x(s, 1)?;
                 Self::write(s, a[0])?;
                 self.collect(s, 1)?;
-                Ok(true)
             }
             g::TRY_END => {
                 Self::write(s, a[0])?;
-                Ok(true)
             }
             g::TRY_CASE => {
                 Self::need_x(s, 4)?;
                 Self::write(s, a[0])?;
                 s.x = Set::below(3);
-                Ok(true)
             }
+            _ => return Ok(None),
+        }
+        Ok(Some(true))
+    }
+
+    /// Checks one instruction. Returns whether the next one may follow.
+    fn step(&mut self, ins: &Instr, s: &mut State<W>) -> Step {
+        let code = self.code;
+        let a = code.args(ins);
+        match ins.op {
+            _ if let Some(follows) = self.call(ins, s)? => Ok(follows),
+            _ if let Some(follows) = self.frame(ins, s)? => Ok(follows),
+            _ if let Some(follows) = self.handler(ins, s)? => Ok(follows),
             g::LOOP_REC => {
                 // The process may have waited here, and may be collected.
                 self.collect(s, 0)?;
@@ -721,11 +747,10 @@ impl<const W: usize> Walk<'_, W> {
         }
     }
 
-    /// Follows the kinds of operands: reads, then labels, then live registers, then writes.
-    fn general(&mut self, ins: &Instr, s: &mut State<W>) -> Result<(), LoadError> {
+    /// Checks that the registers which an instruction reads hold terms.
+    fn reads(&mut self, ins: &Instr, kinds: &[Kind], s: &mut State<W>) -> Result<(), LoadError> {
         let code = self.code;
         let a = code.args(ins);
-        let kinds = g::row(ins.op).map_or(&[][..], |r| r.kinds);
         // Any word may be compared with this immediate. The compiler does that after a guard's
         // native has failed, when the register only has its value on another path.
         let word_test = matches!(ins.op, g::IS_EQ_EXACT | g::IS_NE_EXACT)
@@ -758,35 +783,14 @@ impl<const W: usize> Walk<'_, W> {
                 _ => {}
             }
         }
-        // An op that fails after it has taken words from the heap leaves fewer than were reserved.
-        let mut failed = s.clone();
-        if kinds.contains(&Kind::Live) || matches!(ins.op, g::BIF1 | g::BIF2 | g::BIF3) {
-            failed.room = 0;
-        }
-        for (&k, &o) in kinds.iter().zip(a) {
-            match k {
-                // Markers of OTP 23 and before name the receive loop, but do not jump.
-                _ if matches!(ins.op, g::RECV_MARK | g::RECV_SET) => {}
-                Kind::Fail | Kind::Target | Kind::FailOrAtom => self.target(o, &failed)?,
-                Kind::ValueList | Kind::ArityList => {
-                    for &m in code.list(o) {
-                        self.target(m, s)?;
-                    }
-                }
-                _ => {}
-            }
-        }
-        for (&k, &o) in kinds.iter().zip(a) {
-            let breaks = self.breaks && !is_function_line(self.file, a);
-            if k == Kind::Live && (ins.op != g::DEBUG_LINE || breaks) {
-                self.collect(s, Self::u(o))?;
-            }
-        }
-        for (&k, &o) in kinds.iter().zip(a) {
-            if k == Kind::Alloc {
-                s.room = alloc_words(o);
-            }
-        }
+        Ok(())
+    }
+
+    /// Checks that an instruction takes no more words of the heap than are reserved, and follows
+    /// the construction of bitstrings.
+    fn takes(&self, ins: &Instr, s: &mut State<W>) -> Result<(), LoadError> {
+        let code = self.code;
+        let a = code.args(ins);
         match ins.op {
             g::PUT_LIST => Self::take(s, 2)?,
             g::PUT_TUPLE => Self::take(s, Self::u(a[0]).saturating_add(1))?,
@@ -820,6 +824,45 @@ impl<const W: usize> Walk<'_, W> {
             g::RECV_MARKER_RESERVE => s.room = 0,
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Follows the kinds of operands: reads, then labels, then live registers, then writes.
+    fn general(&mut self, ins: &Instr, s: &mut State<W>) -> Result<(), LoadError> {
+        let code = self.code;
+        let a = code.args(ins);
+        let kinds = g::row(ins.op).map_or(&[][..], |r| r.kinds);
+        self.reads(ins, kinds, s)?;
+        // An op that fails after it has taken words from the heap leaves fewer than were reserved.
+        let mut failed = s.clone();
+        if kinds.contains(&Kind::Live) || matches!(ins.op, g::BIF1 | g::BIF2 | g::BIF3) {
+            failed.room = 0;
+        }
+        for (&k, &o) in kinds.iter().zip(a) {
+            match k {
+                // Markers of OTP 23 and before name the receive loop, but do not jump.
+                _ if matches!(ins.op, g::RECV_MARK | g::RECV_SET) => {}
+                Kind::Fail | Kind::Target | Kind::FailOrAtom => self.target(o, &failed)?,
+                Kind::ValueList | Kind::ArityList => {
+                    for &m in code.list(o) {
+                        self.target(m, s)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (&k, &o) in kinds.iter().zip(a) {
+            let breaks = self.breaks && !is_function_line(self.file, a);
+            if k == Kind::Live && (ins.op != g::DEBUG_LINE || breaks) {
+                self.collect(s, Self::u(o))?;
+            }
+        }
+        for (&k, &o) in kinds.iter().zip(a) {
+            if k == Kind::Alloc {
+                s.room = alloc_words(o);
+            }
+        }
+        self.takes(ins, s)?;
         for (&k, &o) in kinds.iter().zip(a) {
             match k {
                 Kind::Dst | Kind::FDst | Kind::Y => Self::write(s, o)?,
