@@ -124,20 +124,7 @@ pub fn parse_erl(
     }
     split.init("--");
     if let Some(request) = split.arguments(&args, &mut environment)? {
-        return Ok(match request {
-            Early::EmulatorName => {
-                let mut name = emulator.file_name.into_vec();
-                name.push(b'\n');
-                Request::Print(name)
-            }
-            Early::Man(argv) => {
-                environment.set("MANSECT", "3erl:1:5:7");
-                Request::Exec {
-                    argv,
-                    environment: environment.0,
-                }
-            }
-        });
+        return Ok(request.request(emulator.file_name, environment));
     }
     if split.no_epmd && !split.proto_dist {
         return Err(erlexec(
@@ -147,41 +134,14 @@ pub fn parse_erl(
     if split.halt_afterwards {
         split.init_all(["-s".into(), "erlang".into(), "halt".into()]);
     }
-    let start_epmd = (split.distributed && split.start_epmd).then(|| {
-        split.epmd_command.clone().unwrap_or_else(|| {
-            let mut command = OsString::from("\"");
-            command.push(Path::new(&bindir).join("epmd"));
-            command.push("\" -daemon");
-            command
-        })
-    });
-
+    let start_epmd = split.epmd_start(&bindir);
     let mut emu_args = split.emu;
     emu_args.extend(["--".into(), "-root".into(), root.clone()]);
     emu_args.extend(["-bindir".into(), bindir.clone()]);
     emu_args.extend(["-progname".into(), progname.clone(), "--".into()]);
     emu_args.extend(split.init);
-    match split.print {
-        Some(Print::Quoted) => {
-            let mut text = Vec::new();
-            let program = program.into_os_string();
-            for arg in std::iter::once(&program).chain(&emu_args[1..]) {
-                text.push(b'"');
-                text.extend_from_slice(arg.as_bytes());
-                text.extend_from_slice(b"\" ");
-            }
-            text.push(b'\n');
-            return Ok(Request::Print(text));
-        }
-        Some(Print::Lines) => {
-            let mut text = Vec::new();
-            for arg in &emu_args[1..] {
-                text.extend_from_slice(arg.as_bytes());
-                text.push(b'\n');
-            }
-            return Ok(Request::Print(text));
-        }
-        None => {}
+    if let Some(print) = split.print {
+        return Ok(Request::Print(print.text(program.as_os_str(), &emu_args)));
     }
     emulator.check()?;
 
@@ -354,14 +314,61 @@ fn value_of(args: &[OsString], at: usize) -> Result<&OsString, CliError> {
         .ok_or_else(|| missing(&args[at]))
 }
 
+/// A request that the command line makes before the emulator is looked at.
 enum Early {
     EmulatorName,
     Man(Vec<OsString>),
 }
 
+impl Early {
+    /// Returns the request that ends the launcher here.
+    fn request(self, emulator: OsString, mut environment: Environment) -> Request {
+        match self {
+            Early::EmulatorName => {
+                let mut name = emulator.into_vec();
+                name.push(b'\n');
+                Request::Print(name)
+            }
+            Early::Man(argv) => {
+                environment.set("MANSECT", "3erl:1:5:7");
+                Request::Exec {
+                    argv,
+                    environment: environment.0,
+                }
+            }
+        }
+    }
+}
+
+/// A form in which the emulator's argument vector is printed instead of starting it.
 enum Print {
     Lines,
     Quoted,
+}
+
+impl Print {
+    /// Returns the text for that vector; `program` stands for its first word.
+    fn text(&self, program: &OsStr, emu_args: &[OsString]) -> Vec<u8> {
+        let mut text = Vec::new();
+        let rest = emu_args[1..].iter().map(OsString::as_os_str);
+        match self {
+            Print::Quoted => {
+                for arg in std::iter::once(program).chain(rest) {
+                    text.push(b'"');
+                    text.extend_from_slice(arg.as_bytes());
+                    text.extend_from_slice(b"\" ");
+                }
+                text.push(b'\n');
+            }
+            Print::Lines => {
+                for arg in rest {
+                    text.extend_from_slice(arg.as_bytes());
+                    text.push(b'\n');
+                }
+            }
+        }
+        text
+    }
 }
 
 /// The command line while it is split into the emulator's part and that of `init`.
@@ -404,6 +411,18 @@ impl Split {
 
     fn init_all<const N: usize>(&mut self, args: [OsString; N]) {
         self.init.extend(args);
+    }
+
+    /// Returns the shell command that starts the port mapper, if the node needs it.
+    fn epmd_start(&self, bindir: &OsStr) -> Option<OsString> {
+        (self.distributed && self.start_epmd).then(|| {
+            self.epmd_command.clone().unwrap_or_else(|| {
+                let mut command = OsString::from("\"");
+                command.push(Path::new(bindir).join("epmd"));
+                command.push("\" -daemon");
+                command
+            })
+        })
     }
 
     fn no_shell(&mut self) {
@@ -453,19 +472,6 @@ impl Split {
                 // The spelling of the flag is stock's.
                 b"-emu_qouted_cmd_exit" => self.print = Some(Print::Quoted),
                 b"-emu_name_exit" => return Ok(Some(Early::EmulatorName)),
-                b"-env" => {
-                    let name = value_of(args, at)?.clone();
-                    let value = args
-                        .get(at + 2)
-                        .filter(|value| *value != "--")
-                        .ok_or_else(|| missing(arg))?;
-                    environment.set(name, value);
-                    at += 2;
-                }
-                b"-epmd" => {
-                    self.epmd_command = Some(value_of(args, at)?.clone());
-                    at += 1;
-                }
                 b"-keep_window" => {}
                 b"-make" => {
                     self.no_shell();
@@ -485,43 +491,70 @@ impl Split {
                     argv[0] = "man".into();
                     return Ok(Some(Early::Man(argv)));
                 }
-                b"-name" | b"-sname" => {
-                    let value = value_of(args, at)?.clone();
-                    self.init_all([arg.clone(), value]);
-                    self.distributed = true;
-                    at += 1;
-                }
                 b"-noinput" => self.no_shell(),
                 b"-no_epmd" => {
                     self.init(arg);
                     self.no_epmd = true;
                     self.start_epmd = false;
                 }
-                b"-proto_dist" => {
-                    let value = value_of(args, at)?.clone();
-                    self.init_all([arg.clone(), value]);
-                    self.proto_dist = true;
-                    at += 1;
-                }
-                b"-start_epmd" => {
-                    let value = value_of(args, at)?.clone();
-                    self.start_epmd = match value.as_bytes() {
-                        b"true" => true,
-                        b"false" => false,
-                        _ => {
-                            let message = "Expected boolean argument for '-start_epmd'.";
-                            return Err(CliError::new(message).with_usage());
-                        }
-                    };
-                    self.init_all([arg.clone(), value]);
-                    at += 1;
-                }
                 b"-version" => self.emu.push("-V".into()),
-                _ => self.init(arg),
+                _ => match self.valued(args, at, environment)? {
+                    Some(used) => at += used,
+                    None => self.init(arg),
+                },
             }
             at += 1;
         }
         Ok(None)
+    }
+
+    /// Handles the flag at `at` if it takes a value. Returns the number of words that it used beyond
+    /// the first; `None` if it is another argument.
+    fn valued(
+        &mut self,
+        args: &[OsString],
+        at: usize,
+        environment: &mut Environment,
+    ) -> Result<Option<usize>, CliError> {
+        let arg = &args[at];
+        match arg.as_bytes() {
+            b"-env" => {
+                let name = value_of(args, at)?.clone();
+                let value = args
+                    .get(at + 2)
+                    .filter(|value| *value != "--")
+                    .ok_or_else(|| missing(arg))?;
+                environment.set(name, value);
+                return Ok(Some(2));
+            }
+            b"-epmd" => {
+                self.epmd_command = Some(value_of(args, at)?.clone());
+            }
+            b"-name" | b"-sname" => {
+                let value = value_of(args, at)?.clone();
+                self.init_all([arg.clone(), value]);
+                self.distributed = true;
+            }
+            b"-proto_dist" => {
+                let value = value_of(args, at)?.clone();
+                self.init_all([arg.clone(), value]);
+                self.proto_dist = true;
+            }
+            b"-start_epmd" => {
+                let value = value_of(args, at)?.clone();
+                self.start_epmd = match value.as_bytes() {
+                    b"true" => true,
+                    b"false" => false,
+                    _ => {
+                        let message = "Expected boolean argument for '-start_epmd'.";
+                        return Err(CliError::new(message).with_usage());
+                    }
+                };
+                self.init_all([arg.clone(), value]);
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(1))
     }
 
     /// Moves the flag at `at`, and its value if that is the next word, to the emulator's part.

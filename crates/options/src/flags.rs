@@ -969,6 +969,55 @@ impl From<String> for Stop {
     }
 }
 
+/// The emulator's argument vector while it is parsed.
+struct Arguments {
+    words: Vec<String>,
+    /// Later passes skip the words that an earlier one has used.
+    used: Vec<bool>,
+    /// Index of the `--` that ends the flags.
+    end: usize,
+}
+
+impl Arguments {
+    fn new(argv: &[OsString]) -> Arguments {
+        let words: Vec<String> = argv
+            .iter()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect();
+        let end = argv.iter().skip(1).position(|arg| arg == "--");
+        Arguments {
+            used: vec![false; words.len() + 1],
+            end: end.map_or(words.len(), |at| at + 1),
+            words,
+        }
+    }
+    fn next(&self, at: usize) -> Option<&str> {
+        self.words.get(at + 1).map(String::as_str)
+    }
+    /// Returns the value of the flag at `at`: the text that is glued to it, or the next word.
+    fn value(&mut self, at: usize, glued: &str) -> Result<String, String> {
+        self.used[at] = true;
+        if !glued.is_empty() {
+            return Ok(glued.to_string());
+        }
+        self.used[at + 1] = true;
+        self.next(at)
+            .map(str::to_string)
+            .ok_or_else(|| "too few arguments".to_string())
+    }
+    /// Returns the next word, and uses it, if `accepts` holds for it.
+    fn next_if(&mut self, at: usize, accepts: impl FnOnce(&str) -> bool) -> Option<String> {
+        let next = self.next(at).filter(|next| accepts(next))?.to_string();
+        self.used[at + 1] = true;
+        Some(next)
+    }
+    /// Whether one of the flags begins with that text.
+    fn any(&self, prefix: &str) -> bool {
+        let mut flags = self.words.iter().take(self.end).skip(1);
+        flags.any(|w| w.starts_with(prefix))
+    }
+}
+
 /// Parses the emulator's argument vector (`argv[0]` included): flags with `-` for their sign up to
 /// `--`. Returns the settings and the index of the first argument of `init`.
 pub(super) fn parse(
@@ -990,110 +1039,89 @@ pub(super) fn parse(
         poll_sets_percentage: 0,
     };
     parsed.read_environment(environment);
-    let end = argv
-        .iter()
-        .skip(1)
-        .position(|arg| arg == "--")
-        .map_or(argv.len(), |at| at + 1);
-    let words: Vec<String> = argv
-        .iter()
-        .map(|arg| arg.to_string_lossy().into_owned())
-        .collect();
-    let next = |at: usize| words.get(at + 1).map(String::as_str);
-
-    parsed.flags.schedulers.skip_cpu_topology = words
-        .iter()
-        .take(end)
-        .skip(1)
-        .any(|w| w.starts_with("-sct") || w.starts_with("-ssrct"));
-
-    // Later passes skip the words that an earlier one has used.
-    let mut used = vec![false; words.len() + 1];
-    let value = |at: usize, glued: &str, used: &mut [bool]| -> Result<String, String> {
-        used[at] = true;
-        if !glued.is_empty() {
-            return Ok(glued.to_string());
+    let mut args = Arguments::new(argv);
+    parsed.flags.schedulers.skip_cpu_topology = args.any("-sct") || args.any("-ssrct");
+    parsed.pass(Pass::Early, &mut args)?;
+    parsed.settle_schedulers()?;
+    parsed.allocators(&mut args)?;
+    parsed.pass(Pass::Poll, &mut args)?;
+    parsed.settle_polling()?;
+    for at in 1..args.end {
+        if !args.used[at] {
+            parsed.last_pass(at, &mut args)?;
         }
-        used[at + 1] = true;
-        next(at)
-            .map(str::to_string)
-            .ok_or_else(|| "too few arguments".to_string())
-    };
-    let rows_of = |pass: Pass, parsed: &mut Parsed, used: &mut [bool]| -> Result<(), String> {
-        for at in 1..end {
-            if used[at] {
+    }
+    let end = args.end;
+    let first_init = if args.used[end] { end } else { end + 1 };
+    Ok((parsed, first_init.min(argv.len())))
+}
+
+impl Parsed {
+    /// Applies the flags of an earlier pass than the last one.
+    fn pass(&mut self, pass: Pass, args: &mut Arguments) -> Result<(), String> {
+        for at in 1..args.end {
+            if args.used[at] {
                 continue;
             }
-            let found = words[at]
-                .strip_prefix('-')
-                .and_then(|text| find(text, otp_release));
+            let text = args.words[at].strip_prefix('-');
+            let found = text.and_then(|text| find(text, self.otp_release));
             let Some((row, glued)) = found.filter(|(row, _)| row.pass == pass) else {
                 continue;
             };
-            let value = value(at, glued, used)?;
-            (row.set)(parsed, &value)?;
+            let glued = glued.to_string();
+            let value = args.value(at, &glued)?;
+            (row.set)(self, &value)?;
         }
         Ok(())
-    };
-    rows_of(Pass::Early, &mut parsed, &mut used)?;
-    parsed.settle_schedulers()?;
-    for at in 1..end {
-        let switch = words[at].strip_prefix("-M").filter(|_| !used[at]);
-        let Some(switch) = switch else { continue };
-        if let Some(glued) = switch.strip_prefix("limit") {
-            let value = value(at, glued, &mut used)?;
-            let limit = MemoryLimit::parse(&value);
-            parsed.flags.memory_limit =
-                limit.ok_or_else(|| format!("bad \"Mlimit\" value: {value}"))?;
-            continue;
-        }
-        let (setting, used_next) = alloc::parse(switch, next(at))?;
-        used[at] = true;
-        used[at + 1] |= used_next;
-        parsed.flags.allocator.push(setting);
     }
-    rows_of(Pass::Poll, &mut parsed, &mut used)?;
-    parsed.settle_polling()?;
 
-    let mut at = 1;
-    while at < end {
-        if used[at] {
-            at += 1;
-            continue;
+    /// Applies `+M…`.
+    fn allocators(&mut self, args: &mut Arguments) -> Result<(), String> {
+        for at in 1..args.end {
+            let switch = args.words[at].strip_prefix("-M");
+            let Some(switch) = switch.filter(|_| !args.used[at]).map(str::to_string) else {
+                continue;
+            };
+            if let Some(glued) = switch.strip_prefix("limit") {
+                let value = args.value(at, glued)?;
+                let limit = MemoryLimit::parse(&value);
+                self.flags.memory_limit =
+                    limit.ok_or_else(|| format!("bad \"Mlimit\" value: {value}"))?;
+                continue;
+            }
+            let (setting, used_next) = alloc::parse(&switch, args.next(at))?;
+            args.used[at] = true;
+            args.used[at + 1] |= used_next;
+            self.flags.allocator.push(setting);
         }
-        let unknown = || format!("{} unknown flag {}", words[0], words[at]);
-        let Some(text) = words[at].strip_prefix('-') else {
-            return Err(Stop::Refused(format!(
-                "{} stray argument {}",
-                words[0], words[at]
-            )));
+        Ok(())
+    }
+
+    /// Applies the flag at `at` in the last pass, which refuses anything else.
+    fn last_pass(&mut self, at: usize, args: &mut Arguments) -> Result<(), Stop> {
+        let (program, word) = (args.words[0].clone(), args.words[at].clone());
+        let Some(text) = word.strip_prefix('-') else {
+            return Err(Stop::Refused(format!("{program} stray argument {word}")));
         };
         match text.as_bytes().first() {
             Some(b'V') => return Err(Stop::Version),
             Some(b'B') => {
                 let letter = match &text[1..] {
-                    "" => next(at)
-                        .filter(|next| matches!(*next, "i" | "c" | "d"))
-                        .inspect(|_| {
-                            used[at + 1] = true;
-                        }),
-                    glued => glued.get(..1),
+                    "" => args.next_if(at, |next| matches!(next, "i" | "c" | "d")),
+                    glued => glued.get(..1).map(str::to_string),
                 };
-                parsed.flags.break_mode = letter
-                    .and_then(BreakMode::from_word)
+                self.flags.break_mode = letter
+                    .and_then(|letter| BreakMode::from_word(&letter))
                     .unwrap_or(BreakMode::Disabled);
             }
             Some(b'c') => {
-                parsed.flags.time.correction = match &text[1..] {
+                self.flags.time.correction = match &text[1..] {
                     "true" => true,
                     "false" => false,
-                    "" => match next(at) {
-                        Some(next @ ("true" | "false")) => {
-                            used[at + 1] = true;
-                            next == "true"
-                        }
-                        _ => false,
-                    },
+                    "" => {
+                        let next = args.next_if(at, |next| matches!(next, "true" | "false"));
+                        next.is_some_and(|next| next == "true")
+                    }
                     other => {
                         // The misspelling is stock's.
                         return Err(Stop::Refused(format!(
@@ -1103,32 +1131,27 @@ pub(super) fn parse(
                 };
             }
             _ => {
-                let (row, glued) = match find(text, otp_release) {
-                    Some(found) => found,
-                    None => {
-                        return Err(Stop::Refused(match text.as_bytes().first() {
-                            Some(b's') => format!("bad scheduling option -{text}"),
-                            Some(b'z') => format!("bad -z option -{text}"),
-                            Some(b'J') => format!("invalid JIT option -{text}"),
-                            Some(b'D') if release::DEBUGGER.is_in(otp_release) => {
-                                format!("Unknown option {text}")
-                            }
-                            Some(b'F') => format!("bad -F option -{text}"),
-                            _ => unknown(),
-                        }));
-                    }
+                let Some((row, glued)) = find(text, self.otp_release) else {
+                    return Err(Stop::Refused(match text.as_bytes().first() {
+                        Some(b's') => format!("bad scheduling option -{text}"),
+                        Some(b'z') => format!("bad -z option -{text}"),
+                        Some(b'J') => format!("invalid JIT option -{text}"),
+                        Some(b'D') if release::DEBUGGER.is_in(self.otp_release) => {
+                            format!("Unknown option {text}")
+                        }
+                        Some(b'F') => format!("bad -F option -{text}"),
+                        _ => format!("{program} unknown flag {word}"),
+                    }));
                 };
                 let argument = match row.argument {
                     "" => String::new(),
-                    _ => value(at, glued, &mut used)?,
+                    _ => args.value(at, glued)?,
                 };
-                (row.set)(&mut parsed, &argument)?;
+                (row.set)(self, &argument)?;
             }
         }
-        at += 1;
+        Ok(())
     }
-    let first_init = if used[end] { end } else { end + 1 };
-    Ok((parsed, first_init.min(argv.len())))
 }
 
 impl Parsed {
