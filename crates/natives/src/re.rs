@@ -28,6 +28,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
+use std::ops::ControlFlow;
 use std::ptr;
 use std::sync::{Arc, OnceLock};
 
@@ -244,6 +245,77 @@ fn info<T>(code: *const sys::pcre2_code_8, what: u32, zero: T) -> T {
     v
 }
 
+/// Compiles the text of a pattern with these options. The result is null if PCRE2 finds a fault, with
+/// its number and offset in `err` and `at`. The native stack is measured from the frame of `err`.
+fn pcre2_compile(
+    src: &Source,
+    text: &[u8],
+    options: u32,
+    plain: bool,
+    err: &mut c_int,
+    at: &mut usize,
+) -> Result<*mut sys::pcre2_code_8, Fault> {
+    // SAFETY: the context lives for the call; the tables are static; the text is a slice with
+    // its length.
+    unsafe {
+        let ctx = sys::pcre2_compile_context_create_8(ptr::null_mut());
+        if ctx.is_null() {
+            return Err(("failed to get memory".into(), 0));
+        }
+        let most = match plain {
+            true => sys::PCRE2_NEWLINE_NUL,
+            false => sys::PCRE2_NEWLINE_ANYCRLF,
+        };
+        if u32::from(src.newline) > most {
+            sys::pcre2_compile_context_free_8(ctx);
+            return Err(("inconsistent NEWLINE options".into(), 0));
+        }
+        let nl = if src.newline == 0 {
+            sys::PCRE2_NEWLINE_LF
+        } else {
+            src.newline as u32
+        };
+        sys::pcre2_set_newline_8(ctx, nl);
+        let first_frame = std::ptr::from_ref::<c_int>(err).addr();
+        sys::pcre2_set_compile_recursion_guard_8(
+            ctx,
+            Some(nests_too_deep),
+            ptr::without_provenance_mut(first_frame),
+        );
+        sys::pcre2_set_parens_nest_limit_8(ctx, if plain { 10_000 } else { MOST_NESTED });
+        if !plain {
+            // PCRE2's own tables know the letters of ASCII.
+            sys::pcre2_set_character_tables_8(ctx, latin1_tables().as_ptr());
+            // Lookbehind has a fixed length, and `\K` is allowed in assertions.
+            sys::pcre2_set_max_varlookbehind_8(ctx, 0);
+            let extra = sys::PCRE2_EXTRA_ALLOW_LOOKAROUND_BSK;
+            sys::pcre2_set_compile_extra_options_8(ctx, extra);
+        }
+        if src.bsr != 0 {
+            sys::pcre2_set_bsr_8(ctx, src.bsr as u32);
+        }
+        let code = sys::pcre2_compile_8(text.as_ptr(), text.len(), options, err, at, ctx);
+        sys::pcre2_compile_context_free_8(ctx);
+        Ok(code)
+    }
+}
+
+/// Returns the names of a compiled pattern's groups, with their numbers.
+fn names_of(code: *mut sys::pcre2_code_8) -> Vec<(Vec<u8>, usize)> {
+    let count = info(code, sys::PCRE2_INFO_NAMECOUNT, 0u32) as usize;
+    let size = info(code, sys::PCRE2_INFO_NAMEENTRYSIZE, 0u32) as usize;
+    let table = info(code, sys::PCRE2_INFO_NAMETABLE, ptr::null::<u8>());
+    let mut names = Vec::with_capacity(count);
+    for i in 0..count {
+        // SAFETY: the name table has `count` entries of `size` bytes: two of number, then the
+        // name, NUL-ended.
+        let e = unsafe { std::slice::from_raw_parts(table.add(i * size), size) };
+        let name = e[2..].split(|&b| b == 0).next().unwrap_or_default();
+        names.push((name.to_vec(), (e[0] as usize) << 8 | e[1] as usize));
+    }
+    names
+}
+
 impl Code {
     /// Whether it has these newlines and line ends, as far as they are not 0.
     fn ends_lines(&self, newline: u8, bsr: u8) -> bool {
@@ -273,56 +345,8 @@ impl Code {
             None => None,
         };
         let text = read.as_ref().map_or(given, |r| &r.text);
-        // SAFETY: the context lives for the call; the tables are static; the text is a slice with
-        // its length.
-        let code = unsafe {
-            let ctx = sys::pcre2_compile_context_create_8(ptr::null_mut());
-            if ctx.is_null() {
-                return Err(("failed to get memory".into(), 0));
-            }
-            let most = match plain {
-                true => sys::PCRE2_NEWLINE_NUL,
-                false => sys::PCRE2_NEWLINE_ANYCRLF,
-            };
-            if u32::from(src.newline) > most {
-                sys::pcre2_compile_context_free_8(ctx);
-                return Err(("inconsistent NEWLINE options".into(), 0));
-            }
-            let nl = if src.newline == 0 {
-                sys::PCRE2_NEWLINE_LF
-            } else {
-                src.newline as u32
-            };
-            sys::pcre2_set_newline_8(ctx, nl);
-            let first_frame = std::ptr::from_ref(&err).addr();
-            sys::pcre2_set_compile_recursion_guard_8(
-                ctx,
-                Some(nests_too_deep),
-                ptr::without_provenance_mut(first_frame),
-            );
-            sys::pcre2_set_parens_nest_limit_8(ctx, if plain { 10_000 } else { MOST_NESTED });
-            if !plain {
-                // PCRE2's own tables know the letters of ASCII.
-                sys::pcre2_set_character_tables_8(ctx, latin1_tables().as_ptr());
-                // Lookbehind has a fixed length, and `\K` is allowed in assertions.
-                sys::pcre2_set_max_varlookbehind_8(ctx, 0);
-                let extra = sys::PCRE2_EXTRA_ALLOW_LOOKAROUND_BSK;
-                sys::pcre2_set_compile_extra_options_8(ctx, extra);
-            }
-            if src.bsr != 0 {
-                sys::pcre2_set_bsr_8(ctx, src.bsr as u32);
-            }
-            let code = sys::pcre2_compile_8(
-                text.as_ptr(),
-                text.len(),
-                src.options | with_letters_beyond_ascii(text, src.options, plain),
-                &mut err,
-                &mut at,
-                ctx,
-            );
-            sys::pcre2_compile_context_free_8(ctx);
-            code
-        };
+        let flags = src.options | with_letters_beyond_ascii(text, src.options, plain);
+        let code = pcre2_compile(src, text, flags, plain, &mut err, &mut at)?;
         if code.is_null() {
             if let Some(r) = &read {
                 at = r.place(err, at, given.len());
@@ -344,17 +368,7 @@ impl Code {
             unsafe { sys::pcre2_code_free_8(code) };
             return Err((re_syntax::ENDLESS.into(), at));
         }
-        let count = info(code, sys::PCRE2_INFO_NAMECOUNT, 0u32) as usize;
-        let size = info(code, sys::PCRE2_INFO_NAMEENTRYSIZE, 0u32) as usize;
-        let table = info(code, sys::PCRE2_INFO_NAMETABLE, ptr::null::<u8>());
-        let mut names = Vec::with_capacity(count);
-        for i in 0..count {
-            // SAFETY: the name table has `count` entries of `size` bytes: two of number, then the
-            // name, NUL-ended.
-            let e = unsafe { std::slice::from_raw_parts(table.add(i * size), size) };
-            let name = e[2..].split(|&b| b == 0).next().unwrap_or_default();
-            names.push((name.to_vec(), (e[0] as usize) << 8 | e[1] as usize));
-        }
+        let names = names_of(code);
         // Stock looks at settings by option or at the pattern's start.
         let nl = info(code, sys::PCRE2_INFO_NEWLINE, 0u32);
         Ok(Code {
@@ -1097,10 +1111,15 @@ fn run(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool) -> BifRe
     run_at(cx, subject, pat, opts, first, At::Scheduler)
 }
 
-fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place: At) -> BifResult {
-    let Some(mut o) = options(opts) else {
-        return Err(badopt(cx));
-    };
+/// Returns the compiled form of the pattern of a match, or the result of the match if that is a fault
+/// of the pattern. Fails if the Erlang half of the module continues.
+fn to_run(
+    cx: &mut Env,
+    subject: Term,
+    pat: Term,
+    opts: Term,
+    o: &Options,
+) -> Result<ControlFlow<Term, Arc<Code>>, Fail> {
     let lists = o.capture.is_some_and(|(_, k)| k == am::LIST) && !o.global;
     let code = match pat.as_tuple() {
         Some(t) if t.len() == 5 => {
@@ -1132,7 +1151,7 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
                 Err(f) if o.report_errors => {
                     let t = fault_term(cx, f);
                     let t = cx.tuple(&[am::COMPILE, t]);
-                    return Ok(cx.err(t));
+                    return Ok(ControlFlow::Break(cx.err(t)));
                 }
                 Err(_) => return Err(Fail::Badarg),
             };
@@ -1143,6 +1162,60 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
             }
             code
         }
+    };
+    Ok(ControlFlow::Continue(code))
+}
+
+/// Returns the result of a match that ended with PCRE2's error `e`.
+fn no_match(cx: &mut Env, e: c_int, report_errors: bool, bytes: &[u8]) -> BifResult {
+    match e {
+        sys::PCRE2_ERROR_MATCHLIMIT if report_errors => Ok(cx.err(match_limit())),
+        sys::PCRE2_ERROR_DEPTHLIMIT | sys::PCRE2_ERROR_HEAPLIMIT if report_errors => {
+            Ok(cx.err(match_limit_recursion()))
+        }
+        sys::PCRE2_ERROR_NOMATCH
+        | sys::PCRE2_ERROR_MATCHLIMIT
+        | sys::PCRE2_ERROR_DEPTHLIMIT
+        | sys::PCRE2_ERROR_HEAPLIMIT
+        | sys::PCRE2_ERROR_RECURSELOOP => Ok(nomatch()),
+        sys::PCRE2_ERROR_UTF8_ERR21..=sys::PCRE2_ERROR_UTF8_ERR1 => Err(Fail::Badarg),
+        sys::PCRE2_ERROR_BADUTFOFFSET => fails_within(bytes),
+        // PCRE has another error for an offset beyond the end, which stock doesn't know.
+        sys::PCRE2_ERROR_BADOFFSET if release::has(PATTERNS_OF_PCRE2) => Err(Fail::Badarg),
+        sys::PCRE2_ERROR_CALLOUT => Err(Fail::Exited),
+        _ => {
+            let f = cx.error(am::INTERNAL_ERROR);
+            cx.exc.error_info = true;
+            Err(f)
+        }
+    }
+}
+
+/// Returns the wanted groups of a match; `None` if none are wanted.
+fn picked(found: Groups, want: Wanted) -> Option<Groups> {
+    let picked = match want {
+        Wanted::Nothing => return None,
+        Wanted::From(n) => found.into_iter().skip(n).collect(),
+        Wanted::These(v) => v
+            .iter()
+            .map(|g| match g {
+                Group::Number(n) => usize::try_from(*n)
+                    .ok()
+                    .and_then(|n| found.get(n).copied().flatten()),
+                Group::AnyOf(v) => v.iter().find_map(|&n| found.get(n).copied().flatten()),
+            })
+            .collect(),
+    };
+    Some(picked)
+}
+
+fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place: At) -> BifResult {
+    let Some(mut o) = options(opts) else {
+        return Err(badopt(cx));
+    };
+    let code = match to_run(cx, subject, pat, opts, &o)? {
+        ControlFlow::Continue(code) => code,
+        ControlFlow::Break(result) => return Ok(result),
     };
     let (want, kind) = wanted(&code, o.capture).ok_or(Fail::Badarg)?;
     let owned;
@@ -1200,44 +1273,10 @@ fn run_at(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool, place
             let args = [subject, pat, opts, Term::bool(first)];
             return Err(continue_at(cx, purlin(), re_long(), &args));
         }
-        Err(sys::PCRE2_ERROR_MATCHLIMIT) if o.report_errors => return Ok(cx.err(match_limit())),
-        Err(sys::PCRE2_ERROR_DEPTHLIMIT | sys::PCRE2_ERROR_HEAPLIMIT) if o.report_errors => {
-            return Ok(cx.err(match_limit_recursion()));
-        }
-        Err(
-            sys::PCRE2_ERROR_NOMATCH
-            | sys::PCRE2_ERROR_MATCHLIMIT
-            | sys::PCRE2_ERROR_DEPTHLIMIT
-            | sys::PCRE2_ERROR_HEAPLIMIT
-            | sys::PCRE2_ERROR_RECURSELOOP,
-        ) => return Ok(nomatch()),
-        Err(sys::PCRE2_ERROR_UTF8_ERR21..=sys::PCRE2_ERROR_UTF8_ERR1) => {
-            return Err(Fail::Badarg);
-        }
-        Err(sys::PCRE2_ERROR_BADUTFOFFSET) => return fails_within(bytes),
-        // PCRE has another error for an offset beyond the end, which stock doesn't know.
-        Err(sys::PCRE2_ERROR_BADOFFSET) if release::has(PATTERNS_OF_PCRE2) => {
-            return Err(Fail::Badarg);
-        }
-        Err(sys::PCRE2_ERROR_CALLOUT) => return Err(Fail::Exited),
-        Err(_) => {
-            let f = cx.error(am::INTERNAL_ERROR);
-            cx.exc.error_info = true;
-            return Err(f);
-        }
+        Err(e) => return no_match(cx, e, o.report_errors, bytes),
     };
-    let picked: Groups = match want {
-        Wanted::Nothing => return Ok(match_()),
-        Wanted::From(n) => found.into_iter().skip(n).collect(),
-        Wanted::These(v) => v
-            .iter()
-            .map(|g| match g {
-                Group::Number(n) => usize::try_from(*n)
-                    .ok()
-                    .and_then(|n| found.get(n).copied().flatten()),
-                Group::AnyOf(v) => v.iter().find_map(|&n| found.get(n).copied().flatten()),
-            })
-            .collect(),
+    let Some(picked) = picked(found, want) else {
+        return Ok(match_());
     };
     let terms: SmallVec<[Term; 8]> = picked
         .into_iter()

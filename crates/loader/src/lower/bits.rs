@@ -353,47 +353,14 @@ pub(super) fn sequence(l: &mut Lower, instrs: &[Instr], i: usize) -> Option<usiz
         return None;
     }
     let mut words = Vec::new();
-    let mut add = |kind, unit, flags, value, size| {
-        let segment = Segment {
-            kind,
-            unit,
-            flags,
-            number: 0,
-            value,
-            size,
-        };
-        words.extend(segment.words().map(Arg::N));
-    };
-    let all = Arg::C(am::ALL.raw());
     if let Some((kind, unit, binary)) = first {
-        add(kind, unit, 0, l.s(binary), all);
+        let all = Arg::C(am::ALL.raw());
+        words.extend(segment(kind, unit, 0, l.s(binary), all).words());
     }
     for p in &puts {
-        let b = code.args(p);
-        let kind = match p.op {
-            g::BS_PUT_STRING => {
-                let at = l.env.strings() + l.u(b[1]);
-                add(seg::STRING, 8, 0, Arg::N(at), Arg::N(l.u(b[0])));
-                continue;
-            }
-            g::BS_PUT_UTF8 => seg::UTF8,
-            g::BS_PUT_UTF16 => seg::UTF16,
-            g::BS_PUT_UTF32 => seg::UTF32,
-            g::BS_PUT_FLOAT => seg::FLOAT,
-            g::BS_PUT_BINARY => seg::BINARY,
-            _ => seg::INTEGER,
-        };
-        match kind {
-            seg::UTF8 | seg::UTF16 | seg::UTF32 => {
-                let v = l.s(b[2]);
-                add(kind, 0, l.u(b[1]), v, Arg::C(NIL));
-            }
-            _ => {
-                let (size, v) = (l.s(b[1]), l.s(b[4]));
-                add(kind, l.u(b[2]), l.u(b[3]), v, size);
-            }
-        }
+        words.extend(segment_of(l, p).words());
     }
+    let words: Vec<Arg> = words.into_iter().map(Arg::N).collect();
     let d = l.s(to);
     let n = count(words.len() as u32);
     let fail = l.label(a[0]);
@@ -406,6 +373,42 @@ fn begins(op: u8) -> bool {
         op,
         g::BS_INIT2 | g::BS_INIT_BITS | g::BS_APPEND | g::BS_PRIVATE_APPEND
     )
+}
+
+/// Returns a segment without a number: failures report no cause.
+fn segment(kind: u64, unit: u64, flags: u64, value: Arg, size: Arg) -> Segment {
+    Segment {
+        kind,
+        unit,
+        flags,
+        number: 0,
+        value,
+        size,
+    }
+}
+
+/// Returns the segment that an instruction of OTP 24 and before writes.
+fn segment_of(l: &mut Lower, put: &Instr) -> Segment {
+    let a = l.code.args(put);
+    let kind = match put.op {
+        g::BS_PUT_STRING => {
+            let at = l.env.strings() + l.u(a[1]);
+            return segment(seg::STRING, 8, 0, Arg::N(at), Arg::N(l.u(a[0])));
+        }
+        g::BS_PUT_UTF8 => seg::UTF8,
+        g::BS_PUT_UTF16 => seg::UTF16,
+        g::BS_PUT_UTF32 => seg::UTF32,
+        g::BS_PUT_FLOAT => seg::FLOAT,
+        g::BS_PUT_BINARY => seg::BINARY,
+        _ => seg::INTEGER,
+    };
+    match kind {
+        seg::UTF8 | seg::UTF16 | seg::UTF32 => segment(kind, 0, l.u(a[1]), l.s(a[2]), Arg::C(NIL)),
+        _ => {
+            let (size, value) = (l.s(a[1]), l.s(a[4]));
+            segment(kind, l.u(a[2]), l.u(a[3]), value, size)
+        }
+    }
 }
 
 /// Whether an instruction of OTP 24 and before writes a segment of the bitstring under
