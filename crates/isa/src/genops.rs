@@ -265,7 +265,7 @@ generic_ops! {
     65 GET_LIST get_list [Reg, Dst, Dst] Live;
     /// Takes an element, counted from 0, out of a tuple.
     66 GET_TUPLE_ELEMENT get_tuple_element [Reg, U, Dst] Live;
-    /// Overwrites an element of a tuple that nobody else has seen yet.
+    /// Overwrites an element of a tuple that is not shared yet.
     67 SET_TUPLE_ELEMENT set_tuple_element [Src, Reg, U] Live;
     /// Built a string from the string table.
     68 PUT_STRING put_string [Any, Any, Any] Gone;
@@ -281,7 +281,7 @@ generic_ops! {
     73 IF_END if_end [] Live;
     /// Raises {case_clause, V}.
     74 CASE_END case_end [Src] Live;
-    /// Calls the fun that stands in the X register after the arguments.
+    /// Calls the fun in the X register after the arguments.
     75 CALL_FUN call_fun [Arity] Live;
     /// Made a fun before the lambda table.
     76 MAKE_FUN make_fun [Any, Any, Any] Gone;
@@ -355,7 +355,7 @@ generic_ops! {
     110 BS_BITS_TO_BYTES bs_bits_to_bytes [Any, Any, Any] Gone;
     /// Adds a size times a unit to a size (up to OTP 24).
     111 BS_ADD bs_add [Fail, Src, Src, U, Dst] Live;
-    /// Calls a function whose module and name stand after the arguments.
+    /// Calls a function whose module and name are in the registers after the arguments.
     112 APPLY apply [Arity] Live;
     /// Drops the stack frame, then tail-applies.
     113 APPLY_LAST apply_last [Arity, U] Live;

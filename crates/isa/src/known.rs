@@ -19,7 +19,7 @@ pub enum Way {
     OfMap(Op),
     /// As `element/2`, whose shortcuts differ by the kind of the index.
     Element,
-    /// To a call behind a shortcut without operands.
+    /// To a call after a shortcut without operands.
     Before(Op),
     /// As `apply/2` and `apply/3`, whose tail calls are ops.
     Apply,

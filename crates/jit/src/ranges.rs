@@ -229,7 +229,8 @@ impl Ranges {
                     anything(to);
                 }
             }
-            // Exceptions may lead behind a call, and so do tail calls that don't return.
+            // Nothing is known after a tail call, where exceptions may lead, and where the target of a
+            // native's trap returns.
             if row.effects.calls && (row.effects.ends || row.contract.stack != Stack::Same) {
                 anything(i.next);
             }
