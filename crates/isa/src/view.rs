@@ -210,7 +210,7 @@ impl<'a> FunctionView<'a> {
             }
             let mut reach = |ops: &mut Vec<OpView>, to: usize| {
                 let old = (ops[to].frame, handlers[to].len());
-                ops[to].frame = met(old.0, frame);
+                ops[to].frame = common_frame(old.0, frame);
                 for m in &marks {
                     if !handlers[to].contains(m) {
                         handlers[to].push(*m);
@@ -310,7 +310,7 @@ impl<'a> FunctionView<'a> {
             for v in listed.map_or_else(Vec::new, Members::writes) {
                 remove(x, y, v);
             }
-            let live = lasting(row, operands);
+            let live = surviving(row, operands);
             match (c.writes, row.effects) {
                 (Xs::All, _) => x.fill(0),
                 (_, e) if e.calls && !e.ends && live.is_none() => x.fill(0),
@@ -410,7 +410,7 @@ fn written(row: &'static SpecOp, operands: &[Value]) -> impl Iterator<Item = Val
 }
 
 /// Returns how many X registers still hold a value after the op, if it may lose some.
-fn lasting(row: &SpecOp, operands: &[Value]) -> Option<usize> {
+fn surviving(row: &SpecOp, operands: &[Value]) -> Option<usize> {
     match row.of_role(Role::Live) {
         Some(k) => Some(operands[k].word() as usize).filter(|&n| n != NO_LIVE),
         None => row.contract.keeps.map(usize::from),
@@ -434,7 +434,7 @@ fn after(frame: Frame, row: &SpecOp, operands: &[Value]) -> Option<Frame> {
 }
 
 /// Returns the frame where two paths meet.
-fn met(a: Frame, b: Frame) -> Frame {
+fn common_frame(a: Frame, b: Frame) -> Frame {
     let size = |f| match f {
         Frame::Unreached | Frame::None => 0,
         Frame::Of(n) | Frame::AtLeast(n) => n,

@@ -65,7 +65,7 @@ pub fn stub(op: Op, operands: &[u64]) -> Vec<u64> {
 }
 
 /// Returns an instruction of the runtime to which a call with that arity may lead.
-fn led(op: Op, arity: u32) -> &'static [u64] {
+fn stub_of(op: Op, arity: u32) -> &'static [u64] {
     let mut words = vec![lead_word(arity)];
     words.extend(stub(op, &[]));
     &words.leak()[1..]
@@ -77,10 +77,10 @@ fn code() -> &'static Code {
         exports: std::array::from_fn(|_| RwLock::default()),
         funs: Mutex::default(),
         stubs: Stubs {
-            apply: led(Op::IApply, 3),
-            apply_fun: led(Op::IApplyFun, 2),
-            reapply_fun: led(Op::IApplyFun, 2),
-            hibernate: led(Op::Hibernate, 3),
+            apply: stub_of(Op::IApply, 3),
+            apply_fun: stub_of(Op::IApplyFun, 2),
+            reapply_fun: stub_of(Op::IApplyFun, 2),
+            hibernate: stub_of(Op::Hibernate, 3),
             hibernated: stub(Op::Hibernated, &[]).leak(),
             return_trace: stub(Op::ReturnTrace, &[]).leak(),
             return_time: stub(Op::ReturnTime, &[]).leak(),

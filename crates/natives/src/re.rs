@@ -245,8 +245,9 @@ fn info<T>(code: *const sys::pcre2_code_8, what: u32, zero: T) -> T {
     v
 }
 
-/// Compiles the text of a pattern with these options. The result is null if PCRE2 finds a fault, with
-/// its number and offset in `err` and `at`. The native stack is measured from the frame of `err`.
+/// Compiles the text of a pattern with these options. The result is null if PCRE2 finds a fault,
+/// with its number and offset in `err` and `at`. The native stack is measured from the frame of
+/// `err`.
 fn pcre2_compile(
     src: &Source,
     text: &[u8],
@@ -1111,8 +1112,8 @@ fn run(cx: &mut Env, subject: Term, pat: Term, opts: Term, first: bool) -> BifRe
     run_at(cx, subject, pat, opts, first, At::Scheduler)
 }
 
-/// Returns the compiled form of the pattern of a match, or the result of the match if that is a fault
-/// of the pattern. Fails if the Erlang half of the module continues.
+/// Returns the compiled form of the pattern of a match, or the result of the match if that is a
+/// fault of the pattern. Fails if the Erlang half of the module continues.
 fn to_run(
     cx: &mut Env,
     subject: Term,

@@ -1280,7 +1280,7 @@ impl Reader<'_> {
 
 impl Read {
     /// Returns the offset in the given pattern for one in `text`.
-    fn given(&self, at: usize) -> usize {
+    fn original_offset(&self, at: usize) -> usize {
         let n = self.shifts.partition_point(|s| s.0 <= at);
         match n.checked_sub(1) {
             Some(n) => at.saturating_add_signed(self.shifts[n].1),
@@ -1294,7 +1294,7 @@ impl Read {
     /// Returns PCRE's offset of the fault `code` that PCRE2 found at `at`, in a pattern of `len`
     /// bytes.
     pub fn place(&self, code: i32, at: usize, len: usize) -> usize {
-        let at = self.given(at);
+        let at = self.original_offset(at);
         match code {
             115 => self.missing().unwrap_or(len),
             // Lookbehind: PCRE checks the group after it has read it.

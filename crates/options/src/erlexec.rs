@@ -508,8 +508,8 @@ impl Split {
         Ok(None)
     }
 
-    /// Handles the flag at `at` if it takes a value. Returns the number of words that it used beyond
-    /// the first; `None` if it is another argument.
+    /// Handles the flag at `at` if it takes a value. Returns the number of words that it used
+    /// beyond the first; `None` if it is another argument.
     fn valued(
         &mut self,
         args: &[OsString],

@@ -321,7 +321,7 @@ pub(super) fn sequence(l: &mut Lower, instrs: &[Instr], i: usize) -> Option<usiz
         .take_while(|p| is_put(p.op))
         .collect();
     let behind = &instrs[i + 1 + puts.len()..];
-    let goes_on = |p: &Instr| is_put(p.op) || p.op == g::LABEL || begins(p.op);
+    let goes_on = |p: &Instr| is_put(p.op) || p.op == g::LABEL || begins_sequence(p.op);
     if behind
         .iter()
         .find(|p| goes_on(p))
@@ -368,7 +368,7 @@ pub(super) fn sequence(l: &mut Lower, instrs: &[Instr], i: usize) -> Option<usiz
     Some(1 + puts.len())
 }
 
-fn begins(op: u8) -> bool {
+fn begins_sequence(op: u8) -> bool {
     matches!(
         op,
         g::BS_INIT2 | g::BS_INIT_BITS | g::BS_APPEND | g::BS_PRIVATE_APPEND

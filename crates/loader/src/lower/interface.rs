@@ -44,7 +44,8 @@ pub trait Env {
     /// Returns the address of the export of a function of this module for which the runtime has a
     /// native; then its code in the file doesn't run.
     fn own_native(&mut self, function: u32, arity: u32) -> Option<u64>;
-    /// Returns the address of the slot of the function with that index: see [`Op::Nif`](purlin_isa::ops::Op::Nif).
+    /// Returns the address of the slot of the function with that index: see
+    /// [`Op::Nif`](purlin_isa::ops::Op::Nif).
     fn nif_slot(&mut self, index: usize) -> u64;
     /// Returns the address of the counter of the function with that index, if functions are
     /// counted.

@@ -169,7 +169,7 @@ struct Fault<'a> {
 
 impl Fault<'_> {
     #[cold]
-    fn ends(&self, what: std::fmt::Arguments) -> ! {
+    fn abort(&self, what: std::fmt::Arguments) -> ! {
         // SAFETY: the word of an atom.
         let name = unsafe { Term::from_raw(self.f.name) };
         purlin_term::say!(
@@ -233,7 +233,7 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
         let fault = Fault { m: &m, f: &f, at };
         let size = view(&m, &f, |v| {
             let Some(i) = v.ops.iter().position(|o| o.at == at - f.start) else {
-                fault.ends(format_args!("no instruction begins there"));
+                fault.abort(format_args!("no instruction begins there"));
             };
             let op = &v.ops[i];
             let size = match op.frame {
@@ -249,7 +249,7 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
                 for k in 0..n {
                     let w = word(p, k + 1);
                     if !is_term(w) {
-                        fault.ends(format_args!("frame {depth}: y{k} is {:#x}", w.raw()));
+                        fault.abort(format_args!("frame {depth}: y{k} is {:#x}", w.raw()));
                     }
                 }
                 return Some(size);
@@ -268,7 +268,7 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
                 return None;
             }
             if size.is_some() && !drops && word(p, 0).raw() != 0 {
-                fault.ends(format_args!("slot 0 is {:#x}", word(p, 0).raw()));
+                fault.abort(format_args!("slot 0 is {:#x}", word(p, 0).raw()));
             }
             let name = op.instruction.row().name;
             for n in v.live_x(i) {
@@ -277,13 +277,13 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
                 let thrown =
                     n == 0 && w == Term::NON_VALUE && matches!(name, "catch_end" | "try_case");
                 if !is_term(w) && !thrown {
-                    fault.ends(format_args!("{name}: x{n} is {:#x}", w.raw()));
+                    fault.abort(format_args!("{name}: x{n} is {:#x}", w.raw()));
                 }
             }
             for n in v.live_y(i) {
                 let w = word(p, n as usize + 1);
                 if !is_term(w) {
-                    fault.ends(format_args!("{name}: y{n} is {:#x}", w.raw()));
+                    fault.abort(format_args!("{name}: y{n} is {:#x}", w.raw()));
                 }
             }
             Some(size)
@@ -294,13 +294,13 @@ unsafe fn check(cx: &Cx, pc: *const u64) {
         }
         if p >= cx.heap.hend as *const Term {
             if p > cx.heap.hend as *const Term {
-                fault.ends(format_args!("the frame goes beyond the stack"));
+                fault.abort(format_args!("the frame goes beyond the stack"));
             }
             return;
         }
         let to = word(p, 0).raw();
         if to & 7 != 0 || to == 0 {
-            fault.ends(format_args!("frame {depth}: {to:#x} is returned to"));
+            fault.abort(format_args!("frame {depth}: {to:#x} is returned to"));
         }
         pc = to as *const u64;
     }
