@@ -113,8 +113,8 @@ pub(crate) unsafe fn go_on<F: Flavour>(cx: *mut Cx, next: *const u64) -> F::Out 
     go!(cx, next, (*cx).heap.stop, (*cx).heap.htop, (*cx).reds)
 }
 
-/// Runs the code's own instruction at `pc`: once more, after it was made possible, or instead of a
-/// breakpoint or of machine code, which it then passes.
+/// Runs the code's own instruction at `pc`: again, after it was made possible, or instead of a
+/// breakpoint, which is not reported, or of machine code, which is not entered.
 ///
 /// # Safety
 /// As for the handler of the code's own instruction at `pc`.

@@ -252,8 +252,8 @@ pub struct Context<P> {
 /// are compiled sooner.
 pub const LEFT_PLACES: usize = 1 << 10;
 
-/// Initial value of a sampling budget. It is so far below zero that the first check finds it used
-/// up, and recognizes it.
+/// Distance below zero at which a sampling budget begins, so that the first check finds it used up
+/// and recognizes it.
 pub const NO_BUDGET: i64 = 1 << 60;
 
 /// A process, as far as code that doesn't know processes needs it.
