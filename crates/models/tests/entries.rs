@@ -187,8 +187,8 @@ fn a_breakpoint_wins() {
 
 /// Two compilers: one of them publishes, and the other's code is dropped.
 #[test]
-fn one_publishes() {
-    explore("one publishes", None, || {
+fn one_compiler_publishes() {
+    explore("one compiler publishes", None, || {
         let w = World::new();
         let other = w.clone();
         let other = thread::spawn(move || other.publish());

@@ -52,8 +52,8 @@ fn free(w: &World) {
 
 /// A thread runs one or two slices while the code is freed.
 #[test]
-fn nothing_goes_that_is_run() {
-    explore("nothing goes that is run", None, || {
+fn running_code_is_not_freed() {
+    explore("running code is not freed", None, || {
         let w = world();
         let word = Arc::new(AtomicUsize::new(0));
         let _member = w.epochs.join(&word);
@@ -66,8 +66,8 @@ fn nothing_goes_that_is_run() {
 
 /// A thread registers meanwhile, and leaves.
 #[test]
-fn a_thread_may_join_and_go() {
-    explore("a thread may join and go", None, || {
+fn a_thread_may_register_and_leave() {
+    explore("a thread may register and leave", None, || {
         let w = world();
         let other = w.clone();
         let t = thread::spawn(move || {
@@ -82,8 +82,8 @@ fn a_thread_may_join_and_go() {
 
 /// The writer waits for two threads.
 #[test]
-fn all_are_waited_for() {
-    explore("all are waited for", Some(3), || {
+fn all_threads_are_waited_for() {
+    explore("all threads are waited for", Some(3), || {
         let w = world();
         let words = [0, 1].map(|_| Arc::new(AtomicUsize::new(0)));
         let _members = [0, 1].map(|i| w.epochs.join(&words[i]));
@@ -101,8 +101,8 @@ fn all_are_waited_for() {
 /// A piece of memory has the machine code of one function, then of another. A caller finds the
 /// whole code that the word before the entry leads to, or nothing.
 #[test]
-fn what_is_called_is_whole() {
-    explore("what is called is whole", None, || {
+fn called_code_is_whole() {
+    explore("called code is whole", None, || {
         let w = world();
         // The word before the entry: the number of the code, 0 for none.
         let lead = loom::sync::Arc::new(AtomicUsize::new(1));

@@ -32,8 +32,8 @@ impl Lent {
 }
 
 #[test]
-fn one_has_the_context() {
-    explore("one has the context", Some(3), || {
+fn one_holder_has_the_context() {
+    explore("one holder has the context", Some(3), || {
         let l = Arc::new(Lent {
             lend: Lend::new(),
             context: UnsafeCell::new(0),

@@ -71,8 +71,8 @@ fn the_last_holder_frees_it_after_all_reads() {
 
 /// A receiver hands it on to a third process while the sender releases it.
 #[test]
-fn who_holds_it_may_hand_it_on() {
-    explore("who holds it may hand it on", None, || {
+fn a_holder_may_pass_it_on() {
+    explore("a holder may pass it on", None, || {
         let r = Region::new();
         r.holders.retain();
         let first = {

@@ -172,8 +172,8 @@ fn poll_twice(w: &World) {
 /// The owner asks for a message and cancels that, while two threads poll: the byte is delivered to
 /// the owner, or stays.
 #[test]
-fn what_is_not_wanted_stays() {
-    explore("what is not wanted stays", Some(3), || {
+fn unwanted_bytes_stay() {
+    explore("unwanted bytes stay", Some(3), || {
         let w = World::new(1);
         beside(&w, &[poll_once, poll_twice], |w| {
             w.activate(1);
@@ -206,8 +206,8 @@ fn a_careless_socket_is_found_out() {
 
 /// The owner asks, cancels and asks again while bytes come: the last request is served.
 #[test]
-fn who_waits_is_told() {
-    explore("who waits is told", Some(3), || {
+fn the_last_request_is_served() {
+    explore("the last request is served", Some(3), || {
         let w = World::new(0);
         beside(&w, &[poll_twice, World::send], |w| {
             w.activate(2);

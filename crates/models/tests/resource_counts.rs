@@ -56,8 +56,8 @@ impl World {
 }
 
 #[test]
-fn what_is_given_to_one_that_ends_is_found() {
-    explore("what is given to one that ends is found", None, || {
+fn a_resource_of_an_ending_process_is_found() {
+    explore("a resource of an ending process is found", None, || {
         let w = World::new();
         let givers: Vec<_> = (0..2)
             .map(|_| {

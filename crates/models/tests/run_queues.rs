@@ -235,9 +235,9 @@ fn poll(w: &Arc<World>) -> thread::JoinHandle<()> {
 /// either, one of them beside the poll thread. Both wake-ups take effect, whichever waiter the
 /// system notifies.
 #[test]
-fn who_waits_outside_is_woken() {
+fn a_polling_scheduler_is_woken() {
     for schedulers in 1..3 {
-        explore("who waits outside is woken", Some(2), move || {
+        explore("a polling scheduler is woken", Some(2), move || {
             let w = World::with(schedulers, 2, Here::new(true));
             let poll = poll(&w);
             let all = (0..schedulers).map(|i| (i, scheduler(&w, i))).collect();
@@ -253,8 +253,8 @@ fn who_waits_outside_is_woken() {
 
 /// A scheduler that may poll is taken offline.
 #[test]
-fn who_goes_offline_waits_outside_no_longer() {
-    explore("who goes offline waits outside no longer", Some(2), || {
+fn an_offline_scheduler_stops_polling() {
+    explore("an offline scheduler stops polling", Some(2), || {
         let w = World::with(2, 2, Here::new(true));
         let poll = poll(&w);
         let all = (0..2).map(|i| (i, scheduler(&w, i))).collect();
@@ -272,8 +272,8 @@ fn who_goes_offline_waits_outside_no_longer() {
 /// A thread that runs no processes, such as that of the timers, wakes two while both schedulers may
 /// be about to sleep.
 #[test]
-fn what_is_put_from_outside_is_run() {
-    explore("what is put from outside is run", Some(3), || {
+fn processes_queued_from_outside_run() {
+    explore("processes queued from outside run", Some(3), || {
         let w = World::new(2, 2);
         let schedulers = (0..2).map(|i| (i, scheduler(&w, i))).collect();
         w.q.put(0, Priority::Normal, Comes::Woken, 0);
@@ -286,8 +286,8 @@ fn what_is_put_from_outside_is_run() {
 /// Processes are queued in order from outside, while the schedulers may be about to sleep. The
 /// first of them runs for long, and others are stolen meanwhile.
 #[test]
-fn what_comes_in_order_is_run() {
-    explore("what comes in order is run", Some(2), || {
+fn processes_queued_in_order_run() {
+    explore("processes queued in order run", Some(2), || {
         let w = World::new(2, 3);
         let other = scheduler(&w, 1);
         let first = {
@@ -315,8 +315,8 @@ fn what_comes_in_order_is_run() {
 /// A scheduler's process wakes two others, then computes until one of them has run, on the other
 /// scheduler.
 #[test]
-fn what_waits_behind_a_long_run_is_stolen() {
-    explore("what waits behind a long run is stolen", Some(3), || {
+fn a_process_behind_a_long_one_is_stolen() {
+    explore("a process behind a long one is stolen", Some(3), || {
         let w = World::new(2, 2);
         let other = scheduler(&w, 1);
         w.q.put(0, Priority::Normal, Comes::Woken, 1);
@@ -333,8 +333,8 @@ fn what_waits_behind_a_long_run_is_stolen() {
 /// A scheduler's process wakes one without waking a scheduler for it, and takes the next process
 /// while another scheduler tries to steal.
 #[test]
-fn what_goes_next_runs_once() {
-    explore("what goes next runs once", Some(3), || {
+fn the_next_process_runs_once() {
+    explore("the next process runs once", Some(3), || {
         let w = World::new(2, 2);
         let other = scheduler(&w, 1);
         w.q.put(0, Priority::Normal, Comes::Woken, 1);
@@ -382,8 +382,8 @@ fn wake_ups_are_passed_on() {
 /// The process of the only scheduler online has made work for two, and computes until that is done;
 /// another scheduler comes online.
 #[test]
-fn who_comes_online_finds_work() {
-    explore("who comes online finds work", Some(3), || {
+fn a_scheduler_that_comes_online_finds_work() {
+    explore("a scheduler that comes online finds work", Some(3), || {
         let w = World::new(2, 2);
         w.q.set_online(1, |_| true);
         let other = scheduler(&w, 1);
@@ -401,8 +401,8 @@ fn who_comes_online_finds_work() {
 
 /// A scheduler goes offline while something is put into its queue.
 #[test]
-fn who_goes_offline_hands_over() {
-    explore("who goes offline hands over", Some(3), || {
+fn a_scheduler_that_goes_offline_hands_over() {
+    explore("a scheduler that goes offline hands over", Some(3), || {
         let w = World::new(2, 2);
         let schedulers = (0..2).map(|i| (i, scheduler(&w, i))).collect();
         let v = w.clone();
@@ -420,8 +420,8 @@ fn who_goes_offline_hands_over() {
 /// A scheduler that is taken offline queues a process for itself at that moment, while the other
 /// one sleeps.
 #[test]
-fn who_is_offline_keeps_nothing() {
-    explore("who is offline keeps nothing", Some(3), || {
+fn an_offline_scheduler_keeps_nothing() {
+    explore("an offline scheduler keeps nothing", Some(3), || {
         let w = World::new(2, 1);
         let other = scheduler(&w, 0);
         let v = w.clone();
@@ -468,8 +468,8 @@ fn a_pool_takes_all() {
 
 /// One of two threads of a pool was woken, and is taken offline.
 #[test]
-fn a_pool_wakes_one_that_takes() {
-    explore("a pool wakes one that takes", Some(3), || {
+fn a_pool_wakes_an_online_thread() {
+    explore("a pool wakes an online thread", Some(3), || {
         let p = Arc::new(Pool::new());
         let (first, second) = (p.join(), p.join());
         p.set_online(2);
@@ -495,9 +495,9 @@ fn a_pool_wakes_one_that_takes() {
 /// process, or none does. The signal is handled before anything else, once, and the process is
 /// taken once.
 #[test]
-fn a_signal_calls_from_a_pool() {
+fn a_signal_takes_a_process_out_of_a_pool() {
     for threads in [0, 1] {
-        explore("a signal calls from a pool", None, move || {
+        explore("a signal takes a process out of a pool", None, move || {
             let p = Arc::new(Pool::new());
             let seat = p.join();
             let state = Arc::new(State::free());
@@ -560,8 +560,8 @@ fn a_signal_calls_from_a_pool() {
 
 /// A caller adds work while the parking thread is about to park.
 #[test]
-fn who_parks_is_woken() {
-    explore("who parks is woken", None, || {
+fn a_parked_thread_is_woken() {
+    explore("a parked thread is woken", None, || {
         let parker = Arc::new(Parker::new());
         let works = Arc::new(AtomicUsize::new(0));
         let (n, w) = (parker.clone(), works.clone());

@@ -188,8 +188,8 @@ fn no_signal_comes_to_the_next_process_of_a_cell() {
 
 /// A process sends to a guessed pid, of a process that is being made in a cell that was never used.
 #[test]
-fn what_is_sent_too_early_is_refused() {
-    explore("what is sent too early is refused", Some(4), || {
+fn an_early_signal_is_refused() {
+    explore("an early signal is refused", Some(4), || {
         let t = table();
         let to = t.clone();
         let sender = thread::spawn(move || {
@@ -210,8 +210,8 @@ fn what_is_sent_too_early_is_refused() {
 
 /// The table grows while one thread looks a process up, and another lists all.
 #[test]
-fn who_lives_is_found_while_the_table_grows() {
-    explore("who lives is found while the table grows", Some(3), || {
+fn a_process_is_found_while_the_table_grows() {
+    explore("a process is found while the table grows", Some(3), || {
         let t = table();
         // Processes 0, 3 and 5; the last is in slot 1 of 4, and will be in slot 5 of 8.
         for _ in 0..2 {

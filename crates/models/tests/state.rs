@@ -151,8 +151,8 @@ fn no_wake_up_is_lost() {
 
 /// A timeout is only reported when all messages that were sent before it have been looked at.
 #[test]
-fn what_came_before_a_timeout_is_looked_at() {
-    explore("what came before a timeout is looked at", Some(3), || {
+fn a_message_before_a_timeout_is_looked_at() {
+    explore("a message before a timeout is looked at", Some(3), || {
         let c = Cell::new();
         let (sent, before) = (Arc::new(Mutex::new(false)), Arc::new(Mutex::new(false)));
         let (a, s) = (c.clone(), sent.clone());
@@ -195,8 +195,8 @@ fn what_came_before_a_timeout_is_looked_at() {
 /// A sender that finds the bit set writes nothing. Its signal is taken nevertheless, even if the
 /// receiver has just emptied the queue without seeing it when it clears the bit.
 #[test]
-fn a_push_behind_a_bit_that_is_set_is_taken() {
-    explore("a push behind a bit that is set is taken", Some(3), || {
+fn a_push_while_the_bit_is_set_is_taken() {
+    explore("a push while the bit is set is taken", Some(3), || {
         let c = Cell::new();
         let (a, b) = (c.clone(), c.clone());
         let a = thread::spawn(move || a.send());
@@ -258,8 +258,8 @@ fn upkeep_gives_it_back() {
 
 /// Another process sends to it while it is being made.
 #[test]
-fn what_comes_before_it_is_published_counts() {
-    explore("what comes before it is published counts", None, || {
+fn a_signal_before_publication_counts() {
+    explore("a signal before publication counts", None, || {
         let c = Cell::reserved();
         let a = c.clone();
         let sender = thread::spawn(move || a.send());

@@ -129,8 +129,8 @@ fn the_thread_is_awake_when_the_first_is_due() {
 
 /// A scheduler fires due timers because the thread is late, and starts another timer.
 #[test]
-fn schedulers_may_fire_what_is_late() {
-    explore("schedulers may fire what is late", Some(3), || {
+fn schedulers_may_fire_late_timers() {
+    explore("schedulers may fire late timers", Some(3), || {
         let s = Service::new();
         s.start(0, 5);
         s.start(0, 40);
@@ -236,8 +236,8 @@ fn a_timer_that_is_not_read_has_sent_its_message() {
 /// The slot of a timer of a process that has ended is reused by another timer, while the former is
 /// being fired.
 #[test]
-fn a_place_that_is_used_again_is_told_apart() {
-    explore("a place that is used again is told apart", Some(3), || {
+fn a_reused_slot_is_distinguished() {
+    explore("a reused slot is distinguished", Some(3), || {
         let w = World::new();
         w.shard.start(KEY, OWNER, 1, 0);
         let a = w.clone();
@@ -255,8 +255,8 @@ fn a_place_that_is_used_again_is_told_apart() {
 
 /// A timer that is held stays, and fires the next time.
 #[test]
-fn what_is_held_fires_later() {
-    explore("what is held fires later", None, || {
+fn a_held_timer_fires_later() {
+    explore("a held timer fires later", None, || {
         let w = World::new();
         w.shard.start(KEY, 0, 1, 0);
         let a = w.clone();
