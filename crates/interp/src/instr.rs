@@ -14,7 +14,7 @@
 //! | `Dest` | [`Dest`] |
 //! | `Label`, `Callee`, `Handler` | [`Label`] |
 //! | `Export`, `Native`, `Entry`, `Bytes`, `Slot`, `Counter` | what is at that address |
-//! | `Term`, `Header`, `Mark`, `Integer` | a term, a word, an address that leads nowhere, a number |
+//! | `Term`, `Header`, `Mark`, `Integer` | a term, a word, an address without code, a number |
 //! | `Float` | the number of the register |
 //! | others | `usize` |
 //!

@@ -229,8 +229,8 @@ impl Ranges {
                     anything(to);
                 }
             }
-            // Nothing is known after a tail call, where exceptions may lead, and where the target of a
-            // native's trap returns.
+            // Nothing is known after a tail call, where exceptions may lead, and where the target
+            // of a native's trap returns.
             if row.effects.calls && (row.effects.ends || row.contract.stack != Stack::Same) {
                 anything(i.next);
             }

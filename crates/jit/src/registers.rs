@@ -4,7 +4,7 @@
 //! rbx  context                       rax rdx rsi rdi r8 r9   X0 to X5
 //! r13  top of the Erlang stack (E)   rcx r10 r11 r12         scratch; a helper keeps r12
 //! r15  top of the heap (HP)          xmm0 to xmm15           scratch
-//! r14  reductions                    rbp                     not used: profilers follow frames by it
+//! r14  reductions                    rbp                     not used: profilers walk frames by it
 //! ```
 //! The first four are saved by any function that follows the C calling convention of the system
 //! (System V).

@@ -122,8 +122,9 @@ fn binary_to_existing_atom_2(_cx: &mut Env, [b, enc]: [Term; 2]) -> BifResult {
     atom::existing(&s).ok_or(Fail::Badarg)
 }
 
-/// Maximum length of the text of integers that is converted on a scheduler; longer text is converted
-/// on a dirty thread. For an integer, six bits count as a character, as in the largest base.
+/// Maximum length of the text of integers that is converted on a scheduler; longer text is
+/// converted on a dirty thread. For an integer, six bits count as a character, as in the largest
+/// base.
 const LONG_TEXT: usize = 20_000;
 fn is_long_integer(n: Term) -> bool {
     n.as_big()

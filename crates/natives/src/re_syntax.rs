@@ -59,8 +59,8 @@ struct Reference {
     at: usize,
 }
 
-/// The statement of a part of a pattern about an alternative: that it matches a character; that it may
-/// match none whatever follows it (a call of a group that hasn't been read); or nothing.
+/// The statement of a part of a pattern about an alternative: that it matches a character; that it
+/// may match none whatever follows it (a call of a group that hasn't been read); or nothing.
 type Says = Option<bool>;
 
 /// An open group, or the whole pattern, as to whether it must match a character.
