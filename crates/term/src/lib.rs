@@ -1,7 +1,9 @@
-//! Term words and everything a pointer bit can mean: layouts, heaps, the collector, regions, atoms.
+//! Term words and everything that a pointer bit can mean: layouts, heaps, the collector, regions,
+//! atoms.
 //!
-//! This crate is one of the walls behind which `unsafe` lives. Its contract with the outside is in [`word`] (what
-//! holding a term means), [`alloc`] (making terms moves nothing) and [`heap`] (who may collect).
+//! This crate is one of the walls behind which `unsafe` lives. Its contract with other crates is in
+//! [`word`] (what holding a term means), [`alloc`] (making terms moves nothing) and [`heap`] (who
+//! may collect).
 #![allow(clippy::missing_safety_doc)]
 
 pub mod alloc;
