@@ -1,32 +1,31 @@
-//! One copy of what is live: the scan after Cheney. What was copied and not scanned yet is the queue of what is to be looked at.
+//! One copy of what is live: Cheney's scan. The objects that were copied and not yet scanned are
+//! the work queue.
 //!
 //! # The algorithm
-//! 1. A new young block is allocated, and the stack copied to its end.
-//! 2. Roots and stack slots are forwarded ([`Mover::forward`]): the object that a slot points at is copied, the slot is led to the copy,
-//!    and a forwarding mark is left behind, so that the next slot that leads there finds the copy.
-//! 3. The copies are scanned from first to last, and each slot in them is forwarded. When both scans have caught up with what was
-//!    copied, everything that can be reached has been.
-//! 4. Objects on the off-heap lists without a forwarding mark have died: what they own is released. Regions that nothing referred to
-//!    are released likewise.
-//! 5. The old young block goes, and the fragments go with it; in a full sweep the old block, too.
+//! 1. Allocates a new young block, and copies the stack to its end.
+//! 2. Forwards roots and stack slots ([`Mover::forward`]): copies the object that a slot points at,
+//!    redirects the slot to the copy, and leaves a forwarding mark behind, so that the next slot
+//!    that points there finds the copy.
+//! 3. Scans the copies from first to last, and forwards each slot in them. When both scans have
+//!    caught up with the copies, everything reachable has been copied.
+//! 4. Objects on the off-heap lists without a forwarding mark have died: releases what they own.
+//!    Also releases regions that nothing referred to.
+//! 5. Frees the old young block and the fragments; in a full sweep the old block, too.
 //!
 //! ```text
-//! the new young block   scanned
-//!  copied, to be scanned
-//!  free
-//!  the stack
-//!                       block     y                       top    stop       hend
-//! the old block         as it was
-//!  promoted, scanned
-//!  promoted, to be scanned
-//!  free, or free runs: see `steps`
-//!                       old_heap    old_start           o                         old_top
-//! ```
+//! new young block:  scanned | copied, to be scanned | free | the stack
+//!                   ^block  ^y                      ^top   ^stop      ^hend
 //!
-//! Invariants:
-//! * An object is copied before anything is written over it but the mark: word 0 of a boxed object, both words of a cell. Word 2,
-//!   the link of the off-heap list, stays readable until the lists were swept.
-//! * `old_top` and `top` only grow, and what lies below them is whole objects.
+//! old block:  as it was | promoted, scanned | promoted, to be scanned | free, or free runs
+//!             ^old_heap ^old_start          ^o                        ^old_top
+//! ```
+//! Free runs: see `steps`.
+//!
+//! # Invariants
+//! * Until the object was copied, only its mark is written over it: word 0 of a boxed object, both
+//!   words of a cell. Word 2, the link of the off-heap list, stays readable until the lists were
+//!   swept.
+//! * `old_top` and `top` only grow, and below them there are only whole objects.
 
 use super::invariants::{fatal, words_between};
 use super::regions::{Notes, SeenRegion, mark_sent, moved_to};
@@ -46,20 +45,23 @@ use std::collections::HashMap;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Kind {
-    /// Young block and fragments; what is below the high-water mark is promoted.
+    /// Young block and fragments; promotes what is below the high-water mark.
     Minor,
     /// Both generations and fragments.
     Full,
-    /// Young block and fragments, without promotion: the old generation is collected afterwards, where it lies.
+    /// Young block and fragments, without promotion: the old generation is collected in place
+    /// afterwards.
     Young,
-    /// The young block only, without promotion: to give it another size.
+    /// The young block only, without promotion: to change its size.
     Resize,
 }
 
-/// One copy of what is live into a new young block of `size` words, which must be enough if everything lives.
+/// Copies what is live into a new young block of `size` words, which must suffice if everything
+/// lives.
 ///
 /// # Safety
-/// As for [`super::collect`]; `seen` is filled for this pass alone, and `leaving` are areas of regions that are alive.
+/// As for [`super::collect`]; `seen` is filled for this pass alone, and `leaving` are areas of
+/// regions that are alive.
 pub(super) unsafe fn pass(
     heap: &mut Heap,
     size: usize,
@@ -79,7 +81,7 @@ pub(super) unsafe fn pass(
     let hend = block.add(size);
     let stack = heap.stack_words();
     let stop = hend.sub(stack);
-    // The stack moves as it is. Its slots are forwarded below, where they now lie.
+    // The stack moves as it is. Its slots are forwarded below, in their new place.
     if stack > 0 {
         std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
     }
@@ -92,12 +94,12 @@ pub(super) unsafe fn pass(
                     .map(|(p, n)| (p as usize, p as usize + n * 8)),
             );
         }
-        // `within` searches by halves.
+        // `within` needs them sorted for its binary search.
         frags.sort_unstable();
     }
     // Objects from here on were promoted by this copy, and need a scan.
     let old_start = heap.old_htop;
-    // Out of the heap, so that the mover may write to them.
+    // Taken out of the heap, so that the mover may write to them.
     let mut runs = heap.runs.take();
     let mut m = Mover {
         young: heap.heap as usize,
@@ -131,7 +133,7 @@ pub(super) unsafe fn pass(
     {
         m.use_runs(r);
     }
-    // Kept until the copy is done: only it may be what keeps the regions alive.
+    // Kept until the copy is done: it may be the only thing that keeps the regions alive.
     let marked = if kind == Kind::Resize {
         Vec::new()
     } else {
@@ -146,8 +148,9 @@ pub(super) unsafe fn pass(
     for i in 0..stack {
         m.forward(stop.add(i));
     }
-    // Scanning what is young may promote. Scanning what was promoted only promotes more, since it refers to older objects only.
-    // So the loop is over when the young scan has caught up and the old one has followed.
+    // Scanning young objects may promote. Scanning promoted objects only promotes more, since they
+    // refer to older objects only. So the loop ends when the young scan has caught up and the old
+    // one has followed.
     let (mut y, mut o) = (block, old_start);
     loop {
         y = m.scan_young(y);
@@ -161,15 +164,16 @@ pub(super) unsafe fn pass(
     }
     let into_runs = m.leave_runs();
     if let Some(s) = &mut heap.sent {
-        // What lies in neither generation lay in a message, and another term may come to lie there.
+        // Memory in neither generation was that of a message, and another term may come to lie
+        // there.
         let is_old = |a: usize| a >= heap.old_heap as usize && a < old_start as usize;
         s.follow(|t| match m.mine(t.ptr() as usize) {
             true => moved_to(t, |_| true),
             false => is_old(t.ptr() as usize).then_some(t),
         });
     }
-    // The block was sized for the case that everything lives. If it wasn't enough the heap is damaged, and so is what lies behind
-    // it.
+    // The block was sized for the case that everything lives. If it was too small, the heap is
+    // damaged, and so is the memory behind it.
     if m.top > stop || m.old_top > heap.old_hend {
         fatal("a collection ran out of room");
     }
@@ -183,10 +187,10 @@ pub(super) unsafe fn pass(
     let mut regions = std::mem::take(&mut heap.off_heap.regions);
     let mut old_regions = std::mem::take(&mut heap.old_off_heap.regions);
     match kind {
-        // Only the size changes, and nothing dies: regions are held as before.
+        // Only the size changes and nothing dies: regions are held as before.
         Kind::Resize => {}
         Kind::Young => regions.keep_only(seen),
-        // All that is young and live was looked at. What old objects refer to came before them.
+        // Everything young and live was scanned. What old objects refer to is older than they are.
         Kind::Minor => {
             regions.keep_only(seen);
             steps::hold_promoted(heap, &seen_old);
@@ -199,12 +203,13 @@ pub(super) unsafe fn pass(
         }
     }
     drop(marked);
-    // Where what was promoted lies, and nothing that was only copied.
+    // The area of promoted objects only, not of those that were just copied.
     let (old_lo, old_hi) = match kind {
         Kind::Minor => (heap.old_heap as usize, old_top as usize),
         _ => (0, 0),
     };
-    // Forwarding marks tell who lives, and their targets which list is theirs. So this comes before the blocks are freed.
+    // Forwarding marks show which objects live, and their targets which list they belong to. So
+    // this comes before the blocks are freed.
     sweep(
         &mut heap.off_heap,
         &mut young,
@@ -250,61 +255,64 @@ pub(super) unsafe fn pass(
         heap.promoted = promoted;
     }
     (heap.heap, heap.htop) = (block, top);
-    // All that is left has survived once. In the window nothing counts as such: see the invariants in the module head of `gc`.
+    // Everything that is left has survived once. In the window nothing counts as such: see the
+    // invariants in the module head of `gc`.
     heap.high_water = if heap.window { block } else { top };
     (heap.stop, heap.hend) = (stop, hend);
     moved
 }
 
-/// Tuples of so many elements and more are looked through apart, so many elements at a time.
+/// Tuples of at least `LONG_TUPLE` elements are scanned separately, `IN_A_ROW` elements at a time.
 const LONG_TUPLE: usize = 32;
 const IN_A_ROW: usize = 8;
 
-/// Cells of fewer words than this are scanned as any others.
+/// Runs of cells of fewer words are scanned like any others.
 const LEAST_PASSED_WORDS: usize = 8;
 
 /// The state of one copy. Areas are (start, length) or (start, end) in bytes.
 struct Mover<'a> {
     young: usize,
     young_len: usize,
-    /// The first so many bytes of the young block go to the old one.
+    /// Number of bytes at the start of the young block that go to the old one.
     promote_len: usize,
     old: usize,
     old_len: usize,
     /// Sorted.
     frags: &'a [(usize, usize)],
-    /// Sorted. Shared with other processes, hence without forwarding marks: `copied` stands for them.
+    /// Sorted. Shared with other processes, hence without forwarding marks: `copied` takes their
+    /// place.
     leaving: &'a [(usize, usize)],
     copied: HashMap<u64, Term>,
     copied_off_heap: OffHeap,
     notes: Notes<'a>,
     top: *mut Term,
-    /// Where the stack begins in the new block.
+    /// The start of the stack in the new block.
     limit: *mut Term,
-    /// Where the next object is promoted to, and the end of the words that there are: of the old block, or of a free run in it.
+    /// The place of the next promoted object, and the end of the words available there: those of
+    /// the old block, or of a free run in it.
     old_top: *mut Term,
     old_end: *mut Term,
     runs: Option<Filling<'a>>,
     passed: Vec<Passed>,
 }
 
-/// Cells among the copies that the scan passes by: see [`Mover::copy_run`].
+/// Cells among the copies that the scan skips: see [`Mover::copy_run`].
 struct Passed {
-    /// The head of the first of them, in whose place a mark lies.
+    /// The head of the first of them, which a mark replaces.
     head: Term,
-    /// The next word that is to be scanned.
+    /// The next word to scan.
     to: *mut Term,
 }
 
 /// Free runs of the old generation that a collection fills: see [`super::steps`].
 struct Filling<'a> {
     from: &'a mut Runs,
-    /// The runs taken: how far what lies there was scanned, its start and end, and the end of the run. Of the last one,
-    /// which is being filled, the end of what lies there is [`Mover::old_top`].
+    /// The runs taken: how far each was scanned, where its objects start and end, and where the run
+    /// ends. For the last one, which is being filled, its objects end at [`Mover::old_top`].
     taken: Vec<Taken>,
     /// The first of them that may not be scanned to its end.
     scanned: usize,
-    /// The end of the block, behind all that was promoted before: for what no run has room for.
+    /// The end of the block, behind everything promoted before: for objects that fit no run.
     tail: *mut Term,
     tail_end: *mut Term,
 }
@@ -316,17 +324,19 @@ struct Taken {
     end: *mut Term,
 }
 
-/// Whether address `a` lies in one of the areas, which are sorted and don't overlap.
+/// Whether address `a` lies in one of the areas, which are sorted and do not overlap.
 fn within(areas: &[(usize, usize)], a: usize) -> bool {
     let i = areas.partition_point(|&(lo, _)| lo <= a);
     i > 0 && a < areas[i - 1].1
 }
 
 impl<'a> Mover<'a> {
-    /// Makes the term in `*slot` point at the new place of what it points at, moving that if it is the first time.
+    /// Redirects the term in `*slot` to the new place of its object, which it moves if that has not
+    /// happened yet.
     ///
     /// # Safety
-    /// `slot` may be written to, and holds a term of the heap, whose objects are whole or have forwarding marks.
+    /// `slot` may be written to, and holds a term of the heap, whose objects are whole or have
+    /// forwarding marks.
     #[inline(always)]
     unsafe fn forward(&mut self, slot: *mut Term) {
         let t = *slot;
@@ -375,8 +385,9 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Copies the cell at `p`, which `*slot` points at and whose words are `head` and `tail`, leads the slot to the copy, and leaves the
-    /// mark of a cell behind. Gives the copy's place.
+    /// Copies the cell at `p`, which `*slot` points at and whose words are `head` and `tail`,
+    /// redirects the slot to the copy, and leaves the mark of a cell behind. Returns the copy's
+    /// place.
     ///
     /// # Safety
     /// As for [`Mover::forward`]; the cell is to be moved, and has not been.
@@ -398,8 +409,8 @@ impl<'a> Mover<'a> {
         q
     }
 
-    /// Whether what lies at `a` is to be moved by this copy. An address below an area wraps round to a large number, so that one
-    /// comparison tests both ends.
+    /// Whether this copy moves what lies at `a`. An address below an area wraps round to a large
+    /// number, so that one comparison tests both ends.
     #[inline(always)]
     fn mine(&self, a: usize) -> bool {
         a.wrapping_sub(self.young) < self.young_len
@@ -407,11 +418,11 @@ impl<'a> Mover<'a> {
             || (!self.frags.is_empty() && within(self.frags, a))
     }
 
-    /// Room for the copy of what lies at `a`.
+    /// Returns room of `n` words for the copy of what lies at `a`.
     ///
     /// # Safety
-    /// `n` words are there for each object that moves: the new block is as large as all that may live, and so is the room for
-    /// what is promoted.
+    /// There are `n` words for each object that moves: the new block is as large as everything that
+    /// may live, and so is the room for promoted objects.
     #[inline(always)]
     unsafe fn take(&mut self, a: usize, n: usize) -> *mut Term {
         // Objects below the high-water mark have survived a collection already.
@@ -439,15 +450,15 @@ impl<'a> Mover<'a> {
             tail: self.old_top,
             tail_end: end,
         });
-        // No run is being filled yet.
-        // No room: so the first object that is promoted goes to `promote_elsewhere`, which takes a run.
+        // No run is being filled yet. No room: the first promoted object goes to
+        // `promote_elsewhere`, which takes a run.
         self.old_end = self.old_top;
     }
 
-    /// Room for an object of `n` words that has none where the last one was promoted to.
+    /// Returns room for an object of `n` words that does not fit behind the one promoted last.
     ///
     /// # Safety
-    /// As for [`Mover::take`]; the tail has room for all that finds no run.
+    /// As for [`Mover::take`]; the tail has room for everything that finds no run.
     #[cold]
     #[inline(never)]
     unsafe fn promote_elsewhere(&mut self, n: usize) -> *mut Term {
@@ -457,7 +468,7 @@ impl<'a> Mover<'a> {
         if n <= MOST_IN_RUN_WORDS
             && let Some((p, words)) = f.from.take(n)
         {
-            // The run before is closed: what is left of it is given back by `leave_runs`.
+            // The previous run is closed: `leave_runs` gives back the rest of it.
             if let Some(last) = f.taken.last_mut() {
                 last.top = self.old_top;
             }
@@ -471,7 +482,8 @@ impl<'a> Mover<'a> {
             self.old_end = p.add(words);
             return p;
         }
-        // Too long for a run, or there is none: the end of the block, which has room for everything that may be promoted.
+        // Too long for any run, or there is none: it goes to the end of the block, which has room
+        // for everything that may be promoted.
         let q = f.tail;
         if (f.tail_end as usize) - (q as usize) < n * 8 {
             fatal("an old generation ran out of room");
@@ -480,7 +492,7 @@ impl<'a> Mover<'a> {
         q
     }
 
-    /// As [`Mover::scan_old`], of the tail from `tail` on, and of the runs.
+    /// As [`Mover::scan_old`], for the tail from `tail` on, and for the runs.
     ///
     /// # Safety
     /// As for [`Mover::scan_young`].
@@ -492,7 +504,8 @@ impl<'a> Mover<'a> {
                 fetch_ahead(tail, end);
                 tail = self.scan_at(tail);
             }
-            // Each of the two scans may promote to the place of the other: both go on until neither finds anything.
+            // Each of the two scans may promote to the other's area: both go on until neither finds
+            // anything.
             let mut any = tail != begun;
             while let Some((i, mut p)) = self.next_in_runs() {
                 any = true;
@@ -512,7 +525,7 @@ impl<'a> Mover<'a> {
         tail
     }
 
-    /// The first run with something in it that wasn't scanned yet, and where that begins.
+    /// The first run with objects that were not scanned yet, and the first of those.
     fn next_in_runs(&mut self) -> Option<(usize, *mut Term)> {
         loop {
             let i = self.runs.as_ref()?.scanned;
@@ -521,7 +534,7 @@ impl<'a> Mover<'a> {
                 return Some((i, p));
             }
             let f = self.runs.as_mut()?;
-            // The last one is still being filled; it stays the place to look at.
+            // The last one is still being filled, so it stays the one to look at.
             if i + 1 == f.taken.len() {
                 return None;
             }
@@ -529,7 +542,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// The end of what was promoted to a run.
+    /// The end of the objects promoted to run `i`.
     fn end_in_run(&self, i: usize) -> *mut Term {
         match &self.runs {
             Some(f) if i + 1 < f.taken.len() => f.taken[i].top,
@@ -537,10 +550,11 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Gives back what was not filled. Words that were; [`Mover::old_top`] is the end of the tail from now on.
+    /// Gives back what was not filled, and returns the number of words that were. From now on,
+    /// [`Mover::old_top`] is the end of the tail.
     ///
     /// # Safety
-    /// All that was promoted is scanned.
+    /// Everything promoted is scanned.
     unsafe fn leave_runs(&mut self) -> usize {
         let Some(mut f) = self.runs.take() else {
             return 0;
@@ -548,22 +562,24 @@ impl<'a> Mover<'a> {
         if let Some(last) = f.taken.last_mut() {
             last.top = self.old_top;
         }
-        // `old_top` has meant the run that was filled; the heap is to learn the end of the tail.
+        // `old_top` was that of the run being filled; the heap needs the end of the tail.
         (self.old_top, self.old_end) = (f.tail, f.tail_end);
         let mut words = 0;
         let n = f.taken.len();
         for (i, t) in f.taken.iter().enumerate() {
-            // Only the last run is taken up again, if it has room: the others were too short for an object.
+            // Only the last run is used again, if it has room: the others were too short for an
+            // object.
             f.from.close(t.start, t.top, t.end, i + 1 == n);
             words += words_between(t.start, t.top);
         }
         words
     }
 
-    /// A pointer that leads out of the heap.
+    /// Handles a pointer that leads out of the heap.
     ///
     /// # Safety
-    /// `*slot` is a pointer that leads to no word of this heap's that moves; otherwise as for [`Mover::forward`].
+    /// `*slot` is a pointer to no word of this heap that moves; otherwise as for
+    /// [`Mover::forward`].
     #[inline(always)]
     unsafe fn outside(&mut self, slot: *mut Term) {
         if !self.leaving.is_empty() && self.forward_leaving(slot) {
@@ -572,7 +588,7 @@ impl<'a> Mover<'a> {
         self.notes.note(*slot);
     }
 
-    /// Copies out what lies in the regions that are to be left. True if `slot` did.
+    /// Copies out an object in a region that is to be left. Returns whether `slot` pointed to one.
     ///
     /// # Safety
     /// As for [`Mover::outside`].
@@ -583,7 +599,8 @@ impl<'a> Mover<'a> {
         if !within(self.leaving, p as usize) {
             return false;
         }
-        // A region is shared with other processes and never written to, so a table stands for the forwarding marks.
+        // A region is shared with other processes and never written to, so a table takes the place
+        // of forwarding marks.
         if let Some(&c) = self.copied.get(&t.raw()) {
             *slot = c;
             return true;
@@ -593,7 +610,7 @@ impl<'a> Mover<'a> {
             true => 2,
             false => layout::object_words(p),
         };
-        // What is the heap's own was counted by the word; what comes from outside, by a walk.
+        // The heap's own words were counted exactly; those from outside, by a walk.
         if (self.limit as usize).saturating_sub(q as usize) < n * 8 {
             fatal("more is copied out of regions than was counted");
         }
@@ -611,11 +628,12 @@ impl<'a> Mover<'a> {
         true
     }
 
-    /// Forwards what the copies from `p` on refer to, up to the last one that there is by then. Gives the place to go on.
+    /// Forwards what the copies refer to, from `p` to the last one that exists by then. Returns the
+    /// place to go on.
     ///
     /// # Safety
-    /// `p` is in the block that is filled, at the start of a whole object or at its end: what lies behind it up to the top was
-    /// copied by this mover.
+    /// `p` is in the block that is filled, at the start of a whole object or at its end: what lies
+    /// between `p` and the top was copied by this mover.
     unsafe fn scan_young(&mut self, mut p: *mut Term) -> *mut Term {
         // A small heap lies in the caches: fetching ahead would only cost.
         if self.young_len + self.old_len < FETCHED_BYTES {
@@ -630,10 +648,11 @@ impl<'a> Mover<'a> {
         }
         p
     }
-    /// As [`Mover::scan_young`], of what was promoted behind the old generation. Regions are noted for the old one meanwhile.
+    /// As [`Mover::scan_young`], for objects promoted behind the old generation. Meanwhile, regions
+    /// are noted for the old one.
     ///
     /// # Safety
-    /// As for [`Mover::scan_young`], of the old generation.
+    /// As for [`Mover::scan_young`], for the old generation.
     unsafe fn scan_old(&mut self, mut p: *mut Term) -> *mut Term {
         if p == self.old_top {
             return p;
@@ -647,11 +666,12 @@ impl<'a> Mover<'a> {
         p
     }
 
-    /// Forwards the term at `p`, or steps over the raw words of the object that starts there. Gives the next word to
-    /// look at.
+    /// Forwards the term at `p`, or steps over the raw words of the object that starts there.
+    /// Returns the next word to look at.
     ///
     /// # Safety
-    /// `p` is a word that was copied: a cell's slot, a term of an object or the header of a whole one.
+    /// `p` is a word that was copied: a cell's slot, a term of an object or the header of a whole
+    /// one.
     #[inline(always)]
     unsafe fn scan_at(&mut self, p: *mut Term) -> *mut Term {
         let w = (*p).raw();
@@ -671,10 +691,11 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// As [`Mover::scan_at`], of the `n` elements from `p` on, of a long tuple: immediates in a row are stepped over together.
+    /// As [`Mover::scan_at`], for the `n` elements of a long tuple from `p` on: consecutive
+    /// immediates are stepped over together.
     ///
     /// # Safety
-    /// As for [`Mover::scan_at`]; there are as many.
+    /// As for [`Mover::scan_at`]; there are `n` elements.
     #[inline(never)]
     unsafe fn scan_tuple(&mut self, mut p: *mut Term, n: usize) -> *mut Term {
         let end = p.add(n);
@@ -700,8 +721,9 @@ impl<'a> Mover<'a> {
         p
     }
 
-    /// As [`Mover::scan_at`], where a list is. As long as cells are put right behind the word that is looked at, and have
-    /// nothing but immediates in them, the next cell is known without reading back what was just written.
+    /// As [`Mover::scan_at`], for a list. As long as cells go right behind the word that is looked
+    /// at and hold only immediates, the next cell is known without reading back what was just
+    /// written.
     ///
     /// # Safety
     /// `*slot` is a pointer to a cell; otherwise as for [`Mover::scan_at`].
@@ -723,7 +745,8 @@ impl<'a> Mover<'a> {
                 return slot.add(1);
             }
             let q = self.move_cell(slot, p, h, tl);
-            // The next cell goes right behind this one, and its head needs no look: go on with its tail at once.
+            // The next cell goes right behind this one, and its head needs no look: go on with its
+            // tail at once.
             if !h.is_immed() || !tl.is_list_ptr() {
                 return slot.add(1);
             }
@@ -736,12 +759,14 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Copies what follows the cell at `first`, which has the tail `t`, as long as the cells go right behind it and have nothing but
-    /// immediates in them: a string, or a list of numbers or of atoms. Such a list lies in one piece then, and isn't looked at twice:
-    /// a mark in the place of its first head leads the scan past it.
+    /// Copies what follows the cell at `first`, which has the tail `t`, as long as the cells go
+    /// right behind it and hold only immediates: a string, or a list of numbers or of atoms. Such a
+    /// list then lies in one piece and is not looked at twice: a mark in place of its first head
+    /// leads the scan past it.
     ///
     /// # Safety
-    /// As for [`Mover::scan_list`]; the cell was just copied, its head is an immediate, and `t` points to a cell.
+    /// As for [`Mover::scan_list`]; the cell was just copied, its head is an immediate, and `t`
+    /// points to a cell.
     #[inline(never)]
     unsafe fn copy_run(&mut self, first: *mut Term, mut t: Term) {
         let mut slot = first.add(1);
@@ -751,7 +776,7 @@ impl<'a> Mover<'a> {
                 break;
             }
             let (h, tl) = (*p, *p.add(1));
-            // Moved already: a header's mark of a cell.
+            // Already moved: a header is the mark of a cell.
             if h == Term::NON_VALUE {
                 break;
             }
@@ -779,7 +804,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Puts back the head in whose place mark `i` lies, at `p`. Gives the next word to look at.
+    /// Restores the head that mark `i` at `p` replaces. Returns the next word to look at.
     ///
     /// # Safety
     /// As for [`Mover::scan_header`].
@@ -790,7 +815,8 @@ impl<'a> Mover<'a> {
         passed.to
     }
 
-    /// Steps over the words of an object that are no terms, as `layout` draws them. The terms behind them are scanned as any words.
+    /// Steps over the words of an object that are no terms, as drawn in `layout`. The terms behind
+    /// them are scanned like any words.
     ///
     /// # Safety
     /// `w` is the header at `p`, of a whole object.
@@ -806,8 +832,9 @@ impl<'a> Mover<'a> {
                 _ => p.add(2),
             },
             Subtag::MatchContext => {
-                // The context has the address of the original's bytes. They have moved if the original is a heap binary, so the
-                // address is made anew; the words behind it are numbers.
+                // The context has the address of the original's bytes. They have moved if the
+                // original is a heap binary, so the address is computed anew; the words behind it
+                // are numbers.
                 self.forward(p.add(1));
                 let orig = (*p.add(1)).ptr();
                 let base = match header_subtag((*orig).raw()) {
@@ -818,19 +845,21 @@ impl<'a> Mover<'a> {
                 p.add(1 + header_arity(w))
             }
             Subtag::UnusedB => self.pass_by(p, header_arity(w)),
-            // Numbers, floats, bytes, references, external terms: nothing in them is a term of this heap.
+            // Numbers, floats, bytes, references, external terms: none of their words is a term of
+            // this heap.
             _ => p.add(1 + header_arity(w)),
         }
     }
 }
 
-/// Fetches what a word some way behind `p` points at, if there is one below `top`; it is copied when the scan gets there.
+/// Prefetches the target of a word some way behind `p`, if that word is below `top`; the scan will
+/// copy it.
 ///
 /// # Safety
 /// The words from `p` to `top` are initialised.
 #[inline(always)]
 unsafe fn fetch_ahead(p: *mut Term, top: *mut Term) {
-    // So many words ahead of the scan.
+    // Distance ahead of the scan, in words.
     const WORDS: usize = 12;
     let q = p.wrapping_add(WORDS);
     if q < top {

@@ -1,17 +1,21 @@
-//! Minor collections and full sweeps: which it is to be, and how large the heap is afterwards. The copy itself is in
-//! [`super::copy`], what is done to a large old generation in [`super::compact`], the numbers in [`super::sizes`].
+//! Minor collections and full sweeps: the choice between them, and the size of the heap afterwards.
+//! The copy itself is in [`super::copy`], the collection of a large old generation in
+//! [`super::compact`], the numbers in [`super::sizes`].
 //!
-//! # Which it is
-//! * **A full sweep** if it is asked for, if the heap is small, if many minor collections have gone by, if the old block has no
-//!   room for what would be promoted, or if its binaries have outgrown their virtual heap. Everything goes to one young block
-//!   ([`full_sweep`]). Where the old generation is large it is collected where it lies ([`sweep_in_place`]); and where the young
-//!   block turns out to be large, it becomes the old one as it is ([`settle_old`]).
-//! * **A minor collection** otherwise: what is mature is promoted, the rest is copied ([`minor`]). A step of a sweep may follow it.
+//! # The choice
+//! * **A full sweep** if it is asked for, if the heap is small, after many minor collections, if
+//!   the old block has no room for what would be promoted, or if its binaries have outgrown their
+//!   virtual heap. Everything goes to one young block ([`full_sweep`]). A large old generation is
+//!   collected in place ([`sweep_in_place`]); a young block that turns out to be large becomes the
+//!   old one as it is ([`settle_old`]).
+//! * **A minor collection** otherwise: mature objects are promoted, the rest is copied ([`minor`]).
+//!   A step of a sweep may follow it.
 //!
-//! # How large
-//! The target of a copy has room for the case that everything lives. What lives is known after the copy, so a second one follows it
-//! where the first size was wrong. Two flags keep that seldom: a block that was left nearly full is larger the next time
-//! (`grow_next`), and one that was left nearly empty is made smaller only if that happens twice in a row (`shrink_next`).
+//! # The size
+//! The target of a copy has room for the case that everything lives. What lives is known after the
+//! copy, so a second copy follows if the first size was wrong. Two flags keep that rare: a block
+//! that was left nearly full is larger the next time (`grow_next`), and one that was left nearly
+//! empty shrinks only if that happens twice in a row (`shrink_next`).
 
 use super::compact::{self, Room};
 use super::copy::{Kind, pass};
@@ -33,6 +37,8 @@ use crate::verify::look;
 use crate::word::Term;
 use std::sync::atomic::Ordering;
 
+/// Makes one collection, minor or full.
+///
 /// # Safety
 /// As for [`collect`].
 pub(crate) unsafe fn collect_once(
@@ -42,24 +48,26 @@ pub(crate) unsafe fn collect_once(
     fullsweep: bool,
 ) -> usize {
     check_heap(heap);
-    // A process that has waited since its last collection answers others: its collections are to be short.
+    // A process that has waited since its last collection answers others: its collections are to be
+    // short.
     heap.serves = std::mem::take(&mut heap.waited) || stress::roll(2);
     if heap.serves {
         heap.shrunk = 0;
     }
-    // Words that are not for natives count as used, in whatever follows.
+    // Words that natives may not use count as used in all that follows.
     let need = need_words + heap.stack_reserve;
     let before = heap.all_words();
-    // Objects of fragments are on the heap's list from here on, so that one sweep of the lists finds all of them.
+    // From here on, objects of fragments are on the heap's list, so that one sweep of the lists
+    // finds all of them.
     absorb_fragment_lists(heap);
     let mature = words_between(heap.heap, heap.high_water);
     let mut old_free = words_between(heap.old_htop, heap.old_hend);
-    // Room where the old block lies may spare the full sweep.
+    // Growing the old block in place may save the full sweep.
     let short = old_free < mature && !fullsweep && !heap.need_fullsweep;
     if short && steps::make_room(heap, mature, heap.serves, 0) {
         old_free = words_between(heap.old_htop, heap.old_hend);
     }
-    // Sweeping a small heap whole costs less than the second block of a generation.
+    // Sweeping a small heap as a whole costs less than a second block for a generation.
     let small = heap.old_heap.is_null()
         && heap.block_words() <= SMALL_WORDS
         && heap.small_sweeps < SMALL_SWEEPS;
@@ -72,10 +80,10 @@ pub(crate) unsafe fn collect_once(
         || heap.minor_gcs >= heap.fullsweep_after
         || (!heap.old_heap.is_null()
             && (old_free < mature || heap.old_off_heap.bytes > old_vheap(heap)));
-    // A caller that asks for a full sweep is to see that memory was given back.
+    // A caller that asks for a full sweep expects memory to be given back.
     heap.shrink_next |= fullsweep;
     let fresh = words_between(heap.high_water, heap.htop);
-    // See `Heap::all_survives`. What lies in fragments stays young, and nothing old may refer to that.
+    // See `Heap::all_survives`. Objects in fragments stay young, and nothing old may refer to them.
     let promote = !full
         && heap.all_survives
         && !heap.window
@@ -83,7 +91,8 @@ pub(crate) unsafe fn collect_once(
         && !heap.old_heap.is_null()
         && old_free >= mature + fresh;
     let mature = if promote {
-        // The mark moves to the top: what is fresh counts as mature, and is promoted in the same copy.
+        // The mark moves to the top: fresh objects count as mature, and are promoted in the same
+        // copy.
         heap.high_water = heap.htop;
         mature + fresh
     } else {
@@ -98,19 +107,21 @@ pub(crate) unsafe fn collect_once(
         moved + steps::after_minor(heap, roots, heap.promoted)
     };
     counts::add(|c| &c.collections, 1);
-    // Terms copied out of regions may have made it larger.
+    // Terms copied out of regions may have enlarged it.
     let reclaimed = before.saturating_sub(heap.all_words());
     counts::add(|c| &c.reclaimed_words, reclaimed);
     check_collected(heap, need);
     moved
 }
 
-/// Bytes of binaries in the old generation beyond which it is swept at once. While it is swept in steps there may be more.
+/// Bytes of binaries in the old generation above which it is swept at once. During a sweep in steps
+/// the limit is higher.
 fn old_vheap(heap: &Heap) -> usize {
     heap.old_vheap_bytes << u32::from(heap.is_swept_in_steps())
 }
 
-/// The size that was remembered by [`rest`], or one on the way there; 0 if there is none, or if memory is short.
+/// The size that [`rest`] remembered, or one on the way there; 0 if there is none, or if memory is
+/// short.
 fn take_room(heap: &mut Heap) -> usize {
     if heap.room == 0 {
         return 0;
@@ -124,17 +135,18 @@ fn take_room(heap: &mut Heap) -> usize {
     if is_crowded() { 0 } else { size }
 }
 
-/// Whether the old generation is to be collected where it lies.
+/// Whether to collect the old generation in place.
 fn is_large(heap: &Heap) -> bool {
     let words = words_between(heap.old_heap, heap.old_htop);
     let large = words > IN_PLACE_WORDS.load(Ordering::Relaxed) && words <= compact::MOST_WORDS;
     large || (words > 0 && stress::roll(2))
 }
 
-/// A full sweep that copies the young generation, and collects the old one where it lies.
+/// A full sweep that copies the young generation and collects the old one in place.
 ///
 /// # Safety
-/// As for [`collect`]; there are an old generation and no message that is looked at before it is received.
+/// As for [`collect`]; there is an old generation, and no message is looked at before it is
+/// received.
 unsafe fn sweep_in_place(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
     let mut seen = Vec::new();
     let mut moved = copy_young(heap, need, roots, Kind::Young, &mut seen);
@@ -146,11 +158,12 @@ unsafe fn sweep_in_place(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]
     moved
 }
 
-/// After a full sweep of what turned out to be large: has the block be the old generation, in front of which there is a new
-/// young block. The next collection would copy it there.
+/// After a full sweep whose result is large: makes the block the old generation, with a new young
+/// block in front. The next collection would copy it there anyway.
 ///
 /// # Safety
-/// As for [`collect`]; a full sweep has just been made: all that lives is in the young block, and there is no old one.
+/// As for [`collect`]; a full sweep has just been made: everything live is in the young block, and
+/// there is no old one.
 unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
     debug_assert!(heap.old_heap.is_null() && heap.high_water == heap.htop && !heap.window);
     heap.collections = heap.collections.wrapping_add(1);
@@ -159,12 +172,13 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
     let hend = block.add(young_words);
     let stop = hend.sub(stack);
     std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
-    // Terms stay where they are, so no pointer changes. The stack moves: it lay at the end of this block, which is room now.
+    // Terms stay where they are, so no pointer changes. The stack moves: it lay at the end of this
+    // block, which is now room.
     (heap.old_heap, heap.old_htop, heap.old_hend) = (heap.heap, heap.htop, heap.hend);
     (heap.heap, heap.htop, heap.high_water) = (block, block, block);
     (heap.stop, heap.hend) = (stop, hend);
     let mut young = std::mem::take(&mut heap.off_heap);
-    // All that owned something lies in the old generation now.
+    // Everything that owns something lies in the old generation now.
     heap.old_off_heap.append(&mut young);
     let (words, keep) = (
         heap.old_block_words(),
@@ -179,7 +193,7 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
     }
 }
 
-/// Words of the young block in front of an old generation, for a stack and a need.
+/// Words of the young block in front of an old generation, given a stack and a need.
 fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
     let want = 3 * (heap.stack_words() + need);
     heap_size_for(
@@ -188,7 +202,7 @@ fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
     )
 }
 
-/// A full sweep into a block of exactly the words that are in use (and the stack reserve).
+/// Makes a full sweep into a block of exactly the words in use, plus the stack reserve.
 ///
 /// # Safety
 /// As for [`collect`].
@@ -210,13 +224,13 @@ pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize
     moved += leave_regions(heap, heap.stack_reserve, roots, &seen);
     after_full(heap);
     let mut exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
-    // A process that waits for long has forgotten what it sent: all of it is to fit in its cell.
+    // A process that waits for long forgets what it sent: everything must fit in its cell.
     if let Some(s) = &mut heap.sent
         && !s.keep(|_| false)
     {
         heap.sent = None;
     }
-    // Twins that were joined are dead words until the copy below leaves them behind.
+    // Joined duplicates are dead words until the copy below leaves them behind.
     exact -= dedup::dedup(heap, roots);
     if exact < heap.block_words() {
         moved += pass(heap, exact, roots, Kind::Resize, &[], &mut Vec::new());
@@ -232,7 +246,8 @@ pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize
     moved
 }
 
-/// Gives the young block, which was just copied, so many free words. In the stress mode it moves for it even if it has them, or not.
+/// Leaves the young block, which was just copied, `free` free words. In stress mode it may move
+/// even if it has them.
 ///
 /// # Safety
 /// As for [`collect`].
@@ -244,13 +259,14 @@ pub(crate) unsafe fn trim(heap: &mut Heap, free: usize, roots: &mut [&mut [Term]
     pass(heap, size, roots, Kind::Resize, &[], &mut Vec::new())
 }
 
-/// Frees the heap with all that its objects own, at the end of a process. An inline block stays with its cell.
+/// Frees the heap and everything that its objects own, at the end of a process. An inline block
+/// stays with its cell.
 ///
 /// # Safety
 /// No term of the heap is used afterwards.
 pub unsafe fn destroy(heap: &mut Heap) {
     let _doing = fence::doing(&"as the process ended");
-    // Belongings of fragments are released with the lists.
+    // What fragments own is released with the lists.
     absorb_fragment_lists(heap);
     if let Some(s) = heap.sent.take() {
         sent::give_up(s);
@@ -266,7 +282,7 @@ pub unsafe fn destroy(heap: &mut Heap) {
         }
         free_block(heap.heap, heap.block_words());
     }
-    // Holds of a sweep that was under way.
+    // Releases the holds of a sweep that was under way.
     steps::forget(heap);
     free_block(heap.old_heap, heap.old_block_words());
     let n = std::ptr::null_mut();
@@ -275,14 +291,19 @@ pub unsafe fn destroy(heap: &mut Heap) {
     heap.inline_block = false;
 }
 
+/// A minor collection.
+///
 /// # Safety
-/// As for [`collect`]; `mature` words at the start of the young block are below the high-water mark.
+/// As for [`collect`]; `mature` words at the start of the young block are below the high-water
+/// mark.
 unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature: usize) -> usize {
     let moved = minor_copy(heap, need, roots, mature);
     finish(heap);
     moved
 }
 
+/// The copy of a minor collection.
+///
 /// # Safety
 /// As for [`minor`].
 unsafe fn minor_copy(
@@ -291,7 +312,7 @@ unsafe fn minor_copy(
     roots: &mut [&mut [Term]],
     mature: usize,
 ) -> usize {
-    // The first promotion: an old block that has room for all that is young now.
+    // The first promotion: the old block gets room for everything that is young now.
     if mature > 0 && heap.old_heap.is_null() {
         let n = match stress::roll(2) {
             true => mature + stress::below(64),
@@ -310,10 +331,10 @@ unsafe fn minor_copy(
     copy_young(heap, need, roots, Kind::Minor, &mut Vec::new())
 }
 
-/// Copies the young generation, or (minor collection) promotes what of it is mature and copies the rest.
+/// Copies the young generation. A minor collection promotes its mature part and copies the rest.
 ///
 /// # Safety
-/// As for [`collect`]; where it promotes, the old generation has room for all that is mature.
+/// As for [`collect`]; where it promotes, the old generation has room for everything mature.
 unsafe fn copy_young(
     heap: &mut Heap,
     need: usize,
@@ -348,7 +369,8 @@ unsafe fn copy_young(
         size = 0;
     }
     let mut bound = young + stack;
-    // A copy of a large block is dear and its untouched pages are free: room for the need from the start.
+    // Copying a large block is expensive and its untouched pages are free: it has room for the need
+    // from the start.
     if bound > MAP_ABOVE_WORDS {
         bound += need;
     }
@@ -358,10 +380,10 @@ unsafe fn copy_young(
             false => heap_size_for(bound),
         };
     }
-    // This ends what was planned for the worst case. From here on it is known what lives.
+    // This ends the plan for the worst case. From here on it is known what lives.
     let mut moved = pass(heap, size, roots, kind, &[], seen);
     let large = all > PROMOTED_AT_ONCE_WORDS;
-    // Seven eighths lived: the next collection promotes what is fresh as well.
+    // Seven eighths survived: the next collection promotes fresh objects as well.
     heap.all_survives = large && !heap.window && moved >= all / 8 * 7;
     heap.minor_gcs = heap.minor_gcs.saturating_add(1);
     // That of a small heap, or of a process that computes, is wanted again soon.
@@ -391,13 +413,13 @@ unsafe fn copy_young(
             &mut Vec::new(),
         );
     } else if heap.serves && part >= MOST_YOUNG_WORDS / 2 && size / 2 > want + part {
-        // Survivors take their time to be copied: no more are to come together in front of a large old generation.
+        // Copying survivors takes time: no more may gather in front of a large old generation.
         let target = heap_size_for((want + part).max(heap.min_heap_words));
         if target < size {
             moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
         }
     } else if size > LARGE_WORDS && want < size / 4 && room == 0 && !stays {
-        // A small new generation in front of a large old one would be collected too often.
+        // A small young generation in front of a large old one would be collected too often.
         let least = part.max(wide).max(kept).max(heap.min_heap_words);
         let target = heap_size_for((3 * want).max(least));
         if target < size {
@@ -412,13 +434,15 @@ unsafe fn copy_young(
     moved
 }
 
+/// A full sweep by copying.
+///
 /// # Safety
 /// As for [`collect`].
 unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
     // Everything may live, and the need comes on top: one copy is enough.
     let bound = heap.all_words() + heap.stack_words() + need;
     let mut min = heap_size_for(heap.min_heap_words);
-    // A heap that is swept so often belongs to a process that works: it gets stock's first size.
+    // A heap that is swept this often belongs to a process that works: it gets stock's first size.
     if bound < BUSY_WORDS {
         heap.small_sweeps = heap.small_sweeps.saturating_add(1);
         if heap.small_sweeps > SWEEPS_UNTIL_BUSY {
@@ -434,11 +458,11 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     if !heap.shrink_next && is_growing(block, heap.serves, is_crowded()) {
         size = size.max(grown(block));
     }
-    // One that was left nearly full is not left so again.
+    // A heap that was left nearly full is not left so again.
     if heap.grow_next && size == heap.block_words() {
         size = heap_size_for(size + 1);
     }
-    // It will be the old generation as it is, with room for what is promoted.
+    // It will become the old generation as it is, with room for what is promoted.
     if bound > IN_PLACE_WORDS.load(Ordering::Relaxed) {
         size = size.max(bound + spare_words(bound, is_crowded()));
     }
@@ -450,7 +474,8 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     moved += leave_regions(heap, need, roots, &seen);
     after_full(heap);
     let used = heap.used_words();
-    // So much will not be copied again: the block becomes the old generation where it lies. In the window nothing may become old.
+    // This much is not copied again: the block becomes the old generation in place. In the window
+    // nothing may become old.
     let settles = used > IN_PLACE_WORDS.load(Ordering::Relaxed) || (used > 0 && stress::roll(3));
     if settles && !heap.window {
         let young = young_words_for(heap, used, need);
@@ -463,13 +488,14 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     let size = heap.block_words();
     heap.grow_next = false;
     let shrink = want < size / 4 && size > min && room == 0;
-    // Terms that a process makes now and then would find a small heap each time, and have it grow step by step, with a
-    // collection for each. A large one costs too much memory to wait.
+    // A process that makes terms only now and then would find a small heap each time, and grow it
+    // step by step, with a collection for each step. A large heap costs too much memory to keep.
     let asked = heap.shrink_next;
     let later = !asked && may_stay_large(size, is_crowded());
     heap.shrink_next = shrink && later && size <= LARGE_WORDS;
     if shrink && !later {
-        // By the block before: this one has room for all that might have lived.
+        // Judged by the block before this one: this one has room for everything that might have
+        // lived.
         let kept = match !asked && is_regrown(block, heap.shrunk, heap.serves, is_crowded()) {
             true => block,
             false => kept_words(heap.serves, is_crowded()),
@@ -488,14 +514,16 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
     moved
 }
 
-/// Leaves the regions of which the heap uses little: copies that little out. `seen` is what the full sweep that was just
-/// made has met. Gives the words moved.
+/// Leaves the regions of which the heap uses little, by copying that little out. `seen` has what
+/// the full sweep that was just made has met. Returns the number of words moved.
 ///
-/// Bounded: where the regions left are smaller than the heap, which is copied once more for it, every second full sweep does so
-/// at most; and a small part of each region is copied out ([`leave_limit`]), and no more than [`LEAVE_AT_MOST_WORDS`].
+/// The cost is bounded: if the regions left are smaller than the heap, which is copied once more
+/// for it, at most every second full sweep does so; and only a small part of each region is copied
+/// out ([`leave_limit`]), and no more than [`LEAVE_AT_MOST_WORDS`].
 ///
 /// # Safety
-/// As for [`collect`]; `seen` is what the full sweep has met that was just made, and nothing ran since.
+/// As for [`collect`]; `seen` has what the full sweep that was just made has met, and nothing ran
+/// since.
 unsafe fn leave_regions(
     heap: &mut Heap,
     need: usize,
@@ -510,8 +538,8 @@ unsafe fn leave_regions(
     if areas.is_empty() {
         return 0;
     }
-    // Copying the heap once more is only worth it for regions that are larger than the heap. Others are not held for long either,
-    // unless the heap is very large.
+    // Copying the heap once more is only worth it for regions larger than the heap. Others are not
+    // held for long either, unless the heap is very large.
     let words = heap.all_words();
     let now = left >= words
         || words <= LEAVE_AT_ONCE_WORDS
@@ -520,13 +548,15 @@ unsafe fn leave_regions(
         heap.leaves = true;
         return 0;
     }
-    // `kept` counts what comes out of the regions; what is reached twice counts twice, so it is enough.
+    // `kept` counts what comes out of the regions; what is reached twice counts twice, so it is
+    // enough.
     let bound = heap.all_words() + kept + heap.stack_words() + need;
     let size = heap_size_for(bound).max(heap_size_for(heap.min_heap_words));
     pass(heap, size, roots, Kind::Full, &areas, &mut Vec::new())
 }
 
-/// Counts what a full sweep has left, in both generations: where it was collected in place, most is in the old one.
+/// Records what a full sweep has left, in both generations: after a collection in place, most is in
+/// the old one.
 ///
 /// # Safety
 /// A full sweep of the heap has just been made.
@@ -546,13 +576,13 @@ unsafe fn after_full(heap: &mut Heap) {
 fn finish(heap: &mut Heap) {
     heap.gc_wanted = false;
     heap.region_bytes = 0;
-    // Regions that only dead terms of the old generation refer to go with a full sweep.
+    // A full sweep frees regions that only dead terms of the old generation refer to.
     let old = heap.old_off_heap.regions.bytes();
     if old > REGION_SLACK_BYTES + 2 * heap.region_bytes_kept + heap.all_words() * 4 {
         heap.need_fullsweep = true;
     }
     heap.vheap_bytes = vheap_size_for(heap.off_heap.bytes, heap.vheap_bytes, heap.min_vheap_words);
-    // Each collection walks through the whole stack: as many bytes of binaries are worth that.
+    // Each collection walks the whole stack, which is worth as many bytes of binaries.
     heap.vheap_bytes = heap.vheap_bytes.max(heap.stack_words() * 8);
     if is_short() {
         let most = heap.off_heap.bytes + BINARIES_IN_SHORT;
@@ -562,10 +592,10 @@ fn finish(heap: &mut Heap) {
     }
 }
 
-/// Puts what the fragments own on the heap's list.
+/// Moves what the fragments own to the heap's off-heap list.
 ///
 /// # Safety
-/// The heap is the owner of its fragments, whose lists are in order.
+/// The heap owns its fragments, whose lists are in order.
 unsafe fn absorb_fragment_lists(heap: &mut Heap) {
     for f in &mut heap.frags {
         heap.off_heap.append(&mut f.off_heap);
