@@ -1,9 +1,9 @@
 //! Terms laid out without gaps in one block of memory, as native tables keep them.
 //!
-//! A block is filled by [`fill`], so every pointer in it points into it, save for the elements of its first object that
-//! were to be kept: those point into counted regions. It can then be copied anywhere by moving words and shifting
-//! pointers ([`copy_out`]), without following the term. Objects that own something outside are on the off-heap list that the
-//! filler gave.
+//! [`fill`] fills a block, so every pointer in it points into it, except for the elements of its
+//! first object that were to be kept: those point into counted regions. The block can then be
+//! copied anywhere by moving words and shifting pointers ([`copy_out`]), without following the
+//! term. Objects that own something outside are on the off-heap list that [`fill`] returned.
 
 use crate::alloc::Alloc;
 use crate::copy::{copy_whole, retain_object};
@@ -36,12 +36,12 @@ impl Alloc for Filler {
     }
 }
 
-/// Copies `t`, which is no immediate, to the `words` words at `p`, as many as [`crate::copy::size_whole`] says: the
-/// object of `t` comes first. The result is the list of objects made that own something outside, and the regions
-/// referred to: terms of the first object that are among `keep`, terms in counted regions, are not copied (nor counted in
-/// `words`).
+/// Copies `t`, which is no immediate, to the `words` words at `p`, as many as
+/// [`crate::copy::size_whole`] says: the object of `t` comes first. Returns the list of objects
+/// made that own something outside, and the regions referred to: terms of the first object that are
+/// among `keep`, and lie in counted regions, are not copied (nor counted in `words`).
 ///
-/// Objects that were copied are looked through in the order in which they lie, so that no stack is needed. A list is
+/// Scans the copied objects in the order of their addresses, so that no stack is needed. A list is
 /// copied cell after cell.
 ///
 /// # Safety
@@ -59,7 +59,7 @@ pub unsafe fn fill(t: Term, p: *mut Term, words: usize, keep: &[Term]) -> OffHea
         for i in a..b {
             let e = *p.add(i);
             if keep.contains(&e) {
-                // A reader of the object tells the parts that were kept from the object's own words by this.
+                // A reader of the object tells kept parts from the object's own words by this.
                 if !is_counted_ptr(e.ptr()) {
                     crate::gc::fatal("an object refers to a region that nobody counts");
                 }
@@ -87,11 +87,11 @@ pub unsafe fn fill(t: Term, p: *mut Term, words: usize, keep: &[Term]) -> OffHea
     f.off_heap
 }
 
-/// Has a word that still holds a term from outside the block refer to a copy in it.
+/// Redirects a word that still holds a term from outside the block to a copy in it.
 ///
 /// # Safety
-/// `slot` is one of the block's, whose filled words go from `start` on, and holds a whole term. The block has room for what that
-/// refers to, all of which is alive.
+/// `slot` is one of the block's, whose filled words go from `start` on, and holds a whole term. The
+/// block has room for what that refers to, all of which is alive.
 #[inline(always)]
 unsafe fn copy_slot(slot: *mut Term, start: *mut Term, f: &mut Filler) {
     let t = *slot;
@@ -101,10 +101,11 @@ unsafe fn copy_slot(slot: *mut Term, start: *mut Term, f: &mut Filler) {
     }
 }
 
-/// A copy of one object, or of all cells of a list; the terms in it are the old ones.
+/// Copies one object, or all cells of a list; the terms in the copy are the old ones.
 ///
 /// # Safety
-/// `t` is a pointer to a whole object, with whole ones behind it, that is none of the block's. The block has room for it.
+/// `t` is a pointer to a whole object outside the block, and everything it refers to is whole. The
+/// block has room for it.
 unsafe fn copy_object(t: Term, f: &mut Filler) -> Term {
     if t.is_list_ptr() {
         let q = f.alloc(2);
@@ -125,7 +126,7 @@ unsafe fn copy_object(t: Term, f: &mut Filler) -> Term {
     }
     let p = t.ptr();
     match header_subtag((*p).raw()) {
-        // What they refer to decides how they are copied.
+        // The way they are copied depends on what they refer to.
         Subtag::SubBin | Subtag::MatchContext => copy_whole(t, f),
         s => {
             let n = layout::object_words(p);
@@ -145,8 +146,9 @@ unsafe fn copy_object(t: Term, f: &mut Filler) -> Term {
     }
 }
 
-/// Copies the block of `words` words at `from` to `to`; the result is where it lies now. A term of the old block
-/// becomes one of the new by the same shift. `KEPT`: it may refer to counted regions, which `to` holds.
+/// Copies the block of `words` words at `from` to `to`; returns its new place. The same shift turns
+/// a term of the old block into one of the new. `KEPT`: it may refer to counted regions, which `to`
+/// then holds.
 ///
 /// # Safety
 /// `from` is a block made as the module head says, and alive.
@@ -163,7 +165,7 @@ pub unsafe fn copy_out<const KEPT: bool, A: Alloc + ?Sized>(
         let t = *q.add(i);
         if t.is_header() {
             let p = q.add(i);
-            // A flat map's object is sized by a word that is no pointer, so the shift may come after.
+            // A flat map's size is in a word that is no pointer, so the shift may come after.
             let n = layout::object_words(p);
             let (a, b) = layout::term_range(p);
             let s = header_subtag(t.raw());
@@ -188,8 +190,11 @@ pub unsafe fn copy_out<const KEPT: bool, A: Alloc + ?Sized>(
     q
 }
 
+/// Shifts a pointer to a moved block.
+///
 /// # Safety
-/// `p` is a word of a block that is moved by `shift` bytes, and holds an immediate or a pointer into that block.
+/// `p` is a word of a block that is moved by `shift` bytes, and holds an immediate or a pointer
+/// into that block.
 #[inline(always)]
 unsafe fn shift_word(p: *mut Term, shift: u64) {
     let t = *p;
