@@ -1,4 +1,5 @@
-//! Copying terms from one place to another. What lies in a region (literals too) is shared, not copied.
+//! Copying terms from one place to another. Terms in a region (literals too) are shared, not
+//! copied.
 
 use crate::alloc::Alloc;
 use crate::bin::RcBin;
@@ -12,17 +13,18 @@ use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering;
 
-/// Words that [`copy`] needs for `t`. Terms reached twice count twice; regions count nothing.
+/// Number of words that [`copy`] needs for `t`. Terms reached twice count twice; regions count
+/// nothing.
 pub fn size_of(t: Term) -> usize {
     size::<true>(t)
 }
 
-/// Words that [`copy_whole`] needs for `t`.
+/// Number of words that [`copy_whole`] needs for `t`.
 pub fn size_whole(t: Term) -> usize {
     size::<false>(t)
 }
 
-/// Whether a copy refers to `t` in place of copying it.
+/// Whether a copy refers to `t` instead of copying it.
 #[inline(always)]
 pub(crate) fn stays<const SHARE: bool>(t: Term) -> bool {
     if SHARE { is_shared(t) } else { t.is_immed() }
@@ -33,7 +35,7 @@ fn size<const SHARE: bool>(t: Term) -> usize {
         return 0;
     }
     let mut words = 0;
-    // On the native stack while it is small: most terms are.
+    // On the native stack while it is small, as it is for most terms.
     let mut todo: SmallVec<[Term; 32]> = SmallVec::new();
     todo.push(t);
     while let Some(mut t) = todo.pop() {
@@ -90,8 +92,8 @@ unsafe fn sub_parts(p: *const Term) -> (Term, usize, usize) {
     }
 }
 
-/// Words for a copy of a sub-binary or match context: as a heap binary if small and plain, else the sub-binary and
-/// its original.
+/// Number of words for a copy of a sub-binary or match context: as a heap binary if small and
+/// plain, otherwise the sub-binary and its original.
 pub(crate) fn bits_words<const SHARE: bool>(t: Term) -> usize {
     // SAFETY: as in size_of.
     unsafe {
@@ -109,7 +111,7 @@ pub(crate) fn bits_words<const SHARE: bool>(t: Term) -> usize {
     }
 }
 
-/// Sees to it that `to` holds the region that `t`, which is not copied, lies in.
+/// Has `to` hold the region of `t`, which is not copied.
 #[inline(always)]
 pub(crate) fn hold<A: Alloc + ?Sized>(t: Term, to: &mut A) {
     if !t.is_immed() && is_counted_ptr(t.ptr()) {
@@ -117,12 +119,13 @@ pub(crate) fn hold<A: Alloc + ?Sized>(t: Term, to: &mut A) {
     }
 }
 
-/// Words that [`copy`] needs for `t`, if they are at most `limit`: looks at little more than that many.
+/// Number of words that [`copy`] needs for `t`, if at most `limit`. Looks at little more than that
+/// many.
 pub fn size_within(t: Term, limit: usize) -> Option<usize> {
     bounded::<true>(t, limit)
 }
 
-/// Words that [`copy_whole`] needs for `t`, if they are at most `limit`.
+/// Number of words that [`copy_whole`] needs for `t`, if at most `limit`.
 pub fn size_whole_within(t: Term, limit: usize) -> Option<usize> {
     bounded::<false>(t, limit)
 }
@@ -168,7 +171,8 @@ fn bounded<const SHARE: bool>(t: Term, limit: usize) -> Option<usize> {
     (words <= limit).then_some(words)
 }
 
-/// The words that [`copy`] needs, counted as far as is asked for at a time. Where `apart` says so of a term, it counts nothing.
+/// The number of words that [`copy`] needs, counted in stages. Terms for which `apart` returns true
+/// count nothing.
 pub struct Measure<F: Fn(Term) -> bool> {
     words: usize,
     todo: SmallVec<[Term; 32]>,
@@ -176,7 +180,7 @@ pub struct Measure<F: Fn(Term) -> bool> {
 }
 
 impl Measure<fn(Term) -> bool> {
-    /// Of all of `t`.
+    /// Measures all of `t`.
     #[inline(always)]
     pub fn of(t: Term) -> Measure<impl Fn(Term) -> bool> {
         Measure::around(t, |_| false)
@@ -184,7 +188,7 @@ impl Measure<fn(Term) -> bool> {
 }
 
 impl<F: Fn(Term) -> bool> Measure<F> {
-    /// Of `t` without the terms that are apart.
+    /// Measures `t` without the terms that are apart.
     #[inline(always)]
     pub fn around(t: Term, apart: F) -> Measure<F> {
         let mut todo = SmallVec::new();
@@ -195,7 +199,7 @@ impl<F: Fn(Term) -> bool> Measure<F> {
             apart,
         }
     }
-    /// All words, if they are at most `limit`: looks at little more than that many.
+    /// The number of all words, if at most `limit`. Looks at little more than that many.
     #[inline(always)]
     pub fn within(&mut self, limit: usize) -> Option<usize> {
         let mut words = self.words;
@@ -242,7 +246,8 @@ impl<F: Fn(Term) -> bool> Measure<F> {
     }
 }
 
-/// A copy of `t` as by [`copy`], in which `stand_in` says what stands for some terms: that is neither copied nor held.
+/// Copies `t` as [`copy`] does, except that `stand_in` may give a substitute for a term, which is
+/// neither copied nor held.
 pub fn copy_around<A: Alloc + ?Sized>(
     t: Term,
     to: &mut A,
@@ -251,14 +256,14 @@ pub fn copy_around<A: Alloc + ?Sized>(
     copy_in::<true, A>(t, to, stand_in)
 }
 
-/// Looks through the parts of a term for those that are worth a question, level by level: what is behind tuples, closures, maps
-/// and lists of few elements.
+/// Walks the parts of a term that are worth a look-up, level by level: those inside tuples,
+/// closures, maps and lists of few elements.
 pub struct Levels {
     found: SmallVec<[Term; 32]>,
     next: usize,
 }
 
-/// Elements of a list that is looked into, of a tuple, map or closure.
+/// Maximum number of elements looked into: of a list, and of a tuple, map or closure.
 const FEW_CELLS: usize = 8;
 const FEW_ELEMENTS: usize = 33;
 
@@ -270,7 +275,7 @@ impl Levels {
         found.push(t);
         Levels { found, next: 0 }
     }
-    /// The next of the first `most` parts.
+    /// The next part, as long as fewer than `most` were returned.
     #[inline]
     pub fn next(&mut self, most: usize) -> Option<Term> {
         if self.next >= most {
@@ -280,7 +285,7 @@ impl Levels {
         self.next += 1;
         Some(t)
     }
-    /// Has the parts of `t`, the last that was given, come after all that are known.
+    /// Appends the parts of `t`, the part returned last, to the walk.
     #[inline]
     pub fn look_into(&mut self, t: Term) {
         if t.is_list_ptr() {
@@ -316,13 +321,14 @@ impl Levels {
     }
 }
 
-/// A copy of `t` made in `to`. Regions are referred to, not copied; `to` holds those that are counted.
+/// Copies `t` into `to`. Refers to regions instead of copying them; `to` holds the counted ones.
 pub fn copy<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
     copy_in::<true, A>(t, to, |_| None)
 }
 
-/// A copy of `t` made in `to` that refers to no region: what lies in one is copied too. For terms kept where nobody
-/// holds regions, or longer than literals may live. The first object made is the root's.
+/// Copies `t` into `to` without references to regions: terms in regions are copied too. For terms
+/// kept where nobody holds regions, or longer than literals may live. The first object made is the
+/// root's.
 pub fn copy_whole<A: Alloc + ?Sized>(t: Term, to: &mut A) -> Term {
     copy_in::<false, A>(t, to, |_| None)
 }
@@ -342,9 +348,9 @@ fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(
     let mut todo: SmallVec<[*mut Term; 32]> = SmallVec::new();
     todo.push(&mut root);
     while let Some(mut slot) = todo.pop() {
-        // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand.
-        // What is at the slot is kept beside it: reading it back from where it was just written takes longer than all else
-        // that is done for a cell.
+        // SAFETY: slots are words of objects made below, or `root`; sources are terms in hand. The
+        // term at the slot is kept beside it: reading it back right after it was written takes
+        // longer than everything else that is done for a cell.
         let mut t = unsafe { *slot };
         loop {
             // SAFETY: as above.
@@ -415,11 +421,12 @@ fn copy_in<const SHARE: bool, A: Alloc + ?Sized>(
     root
 }
 
-/// Most words of a [`Flat`].
+/// Maximum number of words of a [`Flat`].
 pub const FLAT_WORDS: usize = 32;
 
-/// A copy of a small term that owns nothing outside itself, without a place of its own: it is measured and copied in one
-/// go, and moved from block to block by adding to those of its words that point into it.
+/// A copy of a small term that owns nothing outside itself, without a fixed address: it is measured
+/// and copied in one pass, and moved from block to block by adding to those of its words that point
+/// into it.
 pub struct Flat {
     words: [MaybeUninit<u64>; FLAT_WORDS],
     len: usize,
@@ -429,7 +436,7 @@ pub struct Flat {
 }
 
 impl Flat {
-    /// Room for one.
+    /// Makes an empty one.
     #[inline(always)]
     pub fn new() -> Flat {
         Flat {
@@ -439,7 +446,8 @@ impl Flat {
             root: 0,
         }
     }
-    /// Makes it a copy of `t`, which is no immediate. False: it is larger, or owns something, or refers to a region.
+    /// Makes it a copy of `t`, which is no immediate. Returns false if `t` is larger, owns
+    /// something, or refers to a region.
     #[inline]
     pub fn set(&mut self, t: Term) -> bool {
         let mut todo = Todo::new();
@@ -451,7 +459,7 @@ impl Flat {
         }
         self.rest(&mut todo)
     }
-    /// Makes it a tuple of copies of `items`. False as of [`Flat::set`].
+    /// Makes it a tuple of copies of `items`. Returns false as [`Flat::set`] does.
     #[inline]
     pub fn set_tuple(&mut self, items: &[Term]) -> bool {
         if items.len() >= FLAT_WORDS {
@@ -468,7 +476,8 @@ impl Flat {
         }
         self.rest(&mut todo)
     }
-    /// Makes it a cons cell of copies of `a` and `d`. Gives the words that the copy of `d` takes, as (first, end).
+    /// Makes it a cons cell of copies of `a` and `d`. Returns the words that the copy of `d` takes,
+    /// as (first, end).
     #[inline]
     pub fn set_pair(&mut self, a: Term, d: Term) -> Option<(usize, usize)> {
         let mut todo = Todo::new();
@@ -481,21 +490,21 @@ impl Flat {
         let end = self.len;
         (self.slot(0, a, &mut todo) && self.rest(&mut todo)).then_some((2, end))
     }
-    /// Words.
+    /// Number of words.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether it is nothing.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// The bits that [`move_flat`] has to know of it.
+    /// The bits that [`move_flat`] needs.
     #[inline]
     pub fn inside(&self) -> u32 {
         self.inside
     }
-    /// Writes it at `to`; the term there.
+    /// Writes it at `to`; returns the term there.
     ///
     /// # Safety
     /// There is room for its words, 8-aligned.
@@ -510,7 +519,7 @@ impl Flat {
         while todo.len > 0 {
             todo.len -= 1;
             let i = todo.slots[todo.len] as usize;
-            // SAFETY: a slot is a word that was written, a term in hand.
+            // SAFETY: a slot is a word that was written, with a term in hand.
             let t = unsafe { Term::from_raw(self.words[i].assume_init()) };
             match self.object(t, todo) {
                 Some(w) => self.words[i].write(w),
@@ -520,7 +529,7 @@ impl Flat {
         }
         true
     }
-    /// Word `i` is `t`: what it points at may have to be copied.
+    /// Handles word `i`, which is `t`: its target may have to be copied.
     #[inline(always)]
     fn slot(&mut self, i: usize, t: Term, todo: &mut Todo) -> bool {
         if is_shared(t) {
@@ -530,7 +539,7 @@ impl Flat {
         todo.len += 1;
         true
     }
-    /// Copies one object; what points at it, counted from the first word.
+    /// Copies one object; returns a pointer to it relative to the first word.
     #[inline(always)]
     fn object(&mut self, t: Term, todo: &mut Todo) -> Option<u64> {
         let at = self.len;
@@ -572,7 +581,7 @@ impl Default for Flat {
     }
 }
 
-/// Words of a [`Flat`] that hold terms which are still to be copied: each of its words is here once at most.
+/// Words of a [`Flat`] that hold terms yet to be copied. Each of its words is here at most once.
 struct Todo {
     slots: [u8; FLAT_WORDS],
     len: usize,
@@ -588,7 +597,7 @@ impl Todo {
     }
 }
 
-/// Copies `n` words, adding `delta` to those that `inside` names.
+/// Copies `n` words, adding `delta` to those that `inside` marks.
 ///
 /// # Safety
 /// There are `n` words at `from`, and room for as many at `to`, which is elsewhere.
@@ -601,8 +610,8 @@ unsafe fn relocate(from: *const u64, to: *mut u64, n: usize, mut inside: u32, de
     }
 }
 
-/// Copies words `first..end` of the block at `from`, where a [`Flat`] was put, to `to`: all that `t`, a term in that block,
-/// is made of. The copy of `t`.
+/// Copies words `first..end` of the block at `from`, where a [`Flat`] was put, to `to`: all words
+/// of `t`, a term in that block. Returns the copy of `t`.
 ///
 /// # Safety
 /// `inside` is that of the `Flat`; there is room at `to`.
@@ -627,16 +636,19 @@ pub unsafe fn move_flat(
     Term::from_raw(t.raw().wrapping_add(delta))
 }
 
-/// Nesting of the parts that [`parts`] tells apart, and the number of terms that it looks at. A closure among the arguments of
-/// a task is five levels deep, and what an evaluated one knows by name three more.
+/// Maximum nesting of the parts that [`parts`] visits, and number of terms that it looks at. A
+/// closure among the arguments of a task is five levels deep, and the bindings of an evaluated one
+/// are three more.
 const PART_LEVELS: usize = 10;
 const PARTS: usize = 96;
-/// Elements of a tuple, values of a closure or a map, or cells of a list that is looked into.
+/// Maximum number of elements of a tuple, values of a closure or map, or cells of a list that is
+/// looked into.
 const PART_WIDTH: usize = 8;
 
-/// `t` with its parts replaced: what is small around large things (tuples, closures, maps and lists of few elements, some
-/// levels of them) is made anew in `to`, and `f` says what stands for each of the parts, once, in an order that depends on `t` only.
-/// The results of `f` are put there as they are: nothing is copied or held.
+/// Returns `t` with its parts replaced: small structures around large terms (tuples, closures, maps
+/// and lists of few elements, some levels of them) are rebuilt in `to`, and `f` gives the
+/// substitute of each part. It is called once for each, in an order that depends on `t` only. The
+/// results of `f` are stored as they are: nothing is copied or held.
 pub fn parts<A: Alloc>(t: Term, to: &mut A, f: &mut dyn FnMut(Term) -> Term) -> Term {
     let mut p = Rebuilt {
         to,
@@ -651,7 +663,7 @@ struct Rebuilt<'a, A> {
     to: &'a mut A,
     f: &'a mut dyn FnMut(Term) -> Term,
     left: usize,
-    /// Terms met, and what stands for them: what is reached twice still is.
+    /// Terms met, and their substitutes, so that sharing is kept.
     done: SmallVec<[(Term, Term); 16]>,
 }
 
@@ -676,7 +688,7 @@ impl<A: Alloc> Rebuilt<'_, A> {
         self.done.push((t, s));
         s
     }
-    /// A short list, made anew.
+    /// Rebuilds a short list.
     fn list(&mut self, t: Term, levels: usize) -> Option<Term> {
         let mut v: SmallVec<[Term; PART_WIDTH]> = SmallVec::new();
         let mut l = t;
@@ -699,7 +711,7 @@ impl<A: Alloc> Rebuilt<'_, A> {
         }
         Some(self.to.list_tail(&v, l))
     }
-    /// A small tuple, closure or map, made anew.
+    /// Rebuilds a small tuple, closure or map.
     fn object(&mut self, t: Term, levels: usize) -> Option<Term> {
         let p = t.ptr();
         // SAFETY: a boxed term in hand is well formed; the object made is of its kind and size.
@@ -720,6 +732,8 @@ impl<A: Alloc> Rebuilt<'_, A> {
     }
 }
 
+/// The bytes of a binary.
+///
 /// # Safety
 /// `orig` is a heap binary or a counted one.
 unsafe fn bits_base(orig: Term) -> *const u8 {
@@ -730,7 +744,7 @@ unsafe fn bits_base(orig: Term) -> *const u8 {
     }
 }
 
-/// A copy of the one object at `p`, its terms still the old ones; counts what it owns.
+/// Copies the one object at `p`, whose terms stay the old ones; counts what it owns.
 ///
 /// # Safety
 /// `p` points at a well-formed boxed object.
@@ -744,7 +758,8 @@ pub(crate) unsafe fn copy_object<A: Alloc + ?Sized>(p: *const Term, to: &mut A) 
     Term::boxed_at(q)
 }
 
-/// Counts what the fresh copy of an object at `q` owns, and links it. True if these are bytes of a binary.
+/// Counts what the fresh copy of an object at `q` owns, and links it. Returns whether that is a
+/// binary's bytes.
 ///
 /// # Safety
 /// `q` points at a bitwise copy, in a heap of `off_heap`, of a live object.
