@@ -6,47 +6,47 @@ use crate::large;
 use std::alloc::{Layout, handle_alloc_error};
 use std::sync::atomic::{self, AtomicU64, AtomicUsize, Ordering};
 
-/// Head of a counted block of bytes; the bytes follow it. Immutable once shared, except that the single writer of a
-/// writable binary appends behind the bytes that others may see.
+/// Head of a counted block of bytes; the bytes follow it. Immutable once shared, except that the
+/// only writer of a writable binary appends behind the bytes that others may see.
 #[repr(C)]
 pub struct RcBin {
     pub refc: AtomicU64,
-    /// Bytes there is room for.
+    /// Number of bytes that fit.
     pub capacity: usize,
-    /// Bytes in use, for writable binaries.
+    /// Number of bytes in use, for writable binaries.
     pub used: AtomicUsize,
 }
 
 /// [`RcBin::used`] of a block that stands for bytes elsewhere.
 const FOREIGN: usize = usize::MAX;
 
-/// The content of such a block.
+/// The contents of such a block.
 struct Foreign {
     end: unsafe fn(*mut u8),
     arg: *mut u8,
-    /// Bytes that are kept by it.
+    /// Number of bytes that it keeps alive.
     keeps: usize,
 }
 
-/// Bytes in all counted binaries of the runtime (`memory(binary)`).
+/// Number of bytes in all counted binaries of the runtime (`memory(binary)`).
 pub fn total_bytes() -> usize {
     counts::sum(|c| &c.binary_bytes)
 }
 
-/// A binary more of so many bytes.
+/// Counts a new binary of `bytes` bytes.
 fn count_made(bytes: usize) {
     counts::add(|c| &c.binaries, 1);
     counts::add(|c| &c.binary_bytes, bytes);
 }
 
-/// A binary less of so many bytes.
+/// Counts a freed binary of `bytes` bytes.
 fn count_freed(bytes: usize) {
     counts::add(|c| &c.binaries, usize::MAX);
     counts::add(|c| &c.binary_bytes, bytes.wrapping_neg());
 }
 
 impl RcBin {
-    /// The block for so many bytes; None: there can be none.
+    /// Layout of a block for `capacity` bytes; None if there can be none.
     fn try_layout(capacity: usize) -> Option<Layout> {
         let bytes = size_of::<RcBin>().checked_add(capacity)?;
         Layout::from_size_align(bytes, 8).ok()
@@ -55,7 +55,7 @@ impl RcBin {
         // Capacities come from lengths of real data, far below isize::MAX.
         Self::try_layout(capacity).unwrap_or_else(|| handle_alloc_error(Layout::new::<RcBin>()))
     }
-    /// Gives up the block.
+    /// Frees the block.
     ///
     /// # Safety
     /// `p` has no holder any more.
@@ -64,7 +64,8 @@ impl RcBin {
         count_freed((*p).capacity);
         large::deallocate(p as *mut u8, l);
     }
-    /// A block with room for `capacity` uninitialised bytes and a count of 1, which the caller owns.
+    /// A block with room for `capacity` uninitialised bytes and a count of 1, which the caller
+    /// owns.
     pub fn alloc(capacity: usize) -> *mut RcBin {
         Self::try_alloc(capacity)
             .unwrap_or_else(|| crate::sys::out_of_memory("binary_alloc", capacity, "binary"))
@@ -94,8 +95,9 @@ impl RcBin {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), Self::bytes(p), bytes.len()) };
         p
     }
-    /// A block that has no bytes of its own, but stands for others: when the last holder lets go of it, `end` is called with
-    /// `arg`. `keeps` is how many bytes it is said to keep. It has a count of 1, which the caller owns.
+    /// Makes a block without bytes of its own that stands for others: when the last holder releases
+    /// it, it calls `end` with `arg`. `keeps` is the number of bytes that it reports to keep. It
+    /// has a count of 1, which the caller owns.
     pub fn foreign(end: unsafe fn(*mut u8), arg: *mut u8, keeps: usize) -> *mut RcBin {
         let p = Self::alloc(size_of::<Foreign>());
         // SAFETY: the block has room for it, 8-aligned.
@@ -113,7 +115,8 @@ impl RcBin {
     pub unsafe fn is_foreign(p: *const RcBin) -> bool {
         (*p).used.load(Ordering::Relaxed) == FOREIGN
     }
-    /// The function, and its argument, to end a block that stands for bytes elsewhere; None for any other.
+    /// The function that ends a block for bytes elsewhere, and its argument; None for any other
+    /// block.
     ///
     /// # Safety
     /// `p` is alive.
@@ -124,7 +127,7 @@ impl RcBin {
         let f = &*(Self::bytes(p) as *const Foreign);
         Some((f.end, f.arg))
     }
-    /// Bytes that are kept by it: its own, or those that it stands for.
+    /// Number of bytes that it keeps alive: its own, or those that it stands for.
     ///
     /// # Safety
     /// `p` is alive.
@@ -134,7 +137,7 @@ impl RcBin {
             false => (*p).capacity,
         }
     }
-    /// Where the bytes start.
+    /// Address of the bytes.
     ///
     /// # Safety
     /// `p` is alive.
@@ -142,7 +145,8 @@ impl RcBin {
     pub unsafe fn bytes(p: *const RcBin) -> *mut u8 {
         p.add(1) as *mut u8
     }
-    /// Makes a block larger (or smaller), moving it: None, and `p` as it was, if there is no memory for it.
+    /// Grows (or shrinks) a block, moving it. If there is no memory for it, returns None and leaves
+    /// `p` as it was.
     ///
     /// # Safety
     /// The caller holds the only count and forgets `p`, if there is a result.
@@ -160,7 +164,7 @@ impl RcBin {
         counts::add(|c| &c.binary_bytes, capacity.wrapping_sub(old));
         Some(q)
     }
-    /// As [`RcBin::try_grow`], where it must not lie where it was.
+    /// As [`RcBin::try_grow`], but always to another address.
     ///
     /// # Safety
     /// As for [`RcBin::try_grow`].
@@ -181,7 +185,7 @@ impl RcBin {
     pub unsafe fn retain(p: *const RcBin) {
         (*p).refc.fetch_add(1, Ordering::Relaxed);
     }
-    /// One holder less; frees with the last.
+    /// Counts one holder less; frees the block with the last.
     ///
     /// # Safety
     /// The caller held a count, and does not touch `p` afterwards.
@@ -195,8 +199,10 @@ impl RcBin {
             Self::free(p as *mut RcBin);
         }
     }
+    /// Frees a block for bytes elsewhere, and calls its function.
+    ///
     /// # Safety
-    /// The last count of a foreign block has just been given up: nobody else has its address.
+    /// The last count of the block has just been released: nobody else has its address.
     #[cold]
     unsafe fn end_foreign(p: *const RcBin) {
         let f = (Self::bytes(p) as *const Foreign).read();
