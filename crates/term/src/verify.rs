@@ -1,6 +1,6 @@
-//! The heap verifier: walks a process heap and says what is wrong with it.
+//! The heap verifier: walks a process heap and reports what is wrong with it.
 //!
-//! The table at the head of [`crate::gc`] says what is checked of each kind of memory.
+//! The list at the head of [`crate::gc`] says what is checked for each kind of memory.
 
 mod objects;
 
@@ -24,8 +24,8 @@ pub unsafe fn verify(heap: &Heap, roots: &[&[Term]]) -> Result<(), String> {
     verify_with(heap, roots, Some(&[]))
 }
 
-/// As [`verify`]; `extra` are (start, end) addresses that may be pointed into besides, such as a queued message.
-/// None allows any pointer that leads out of the heap.
+/// As [`verify`]; `extra` are further areas (start, end) that may be pointed into, such as a queued
+/// message. None allows any pointer that leads out of the heap.
 ///
 /// # Safety
 /// As for [`verify`].
@@ -37,10 +37,11 @@ pub unsafe fn verify_with(
     verify_all(heap, roots, extra, false)
 }
 
-/// The free runs of the old generation, as sorted start and end addresses: each is what an object of its size would be there.
+/// The free runs of the old generation, as sorted start and end addresses: each looks like an
+/// object of its size.
 ///
 /// # Safety
-/// As for [`verify`]; `old` has found all objects of the old generation.
+/// As for [`verify`]; `old` has all objects of the old generation.
 unsafe fn free_runs(heap: &Heap, old: &Found) -> Result<Vec<(usize, usize)>, String> {
     let Some(r) = &heap.runs else {
         return Ok(Vec::new());
@@ -71,8 +72,8 @@ unsafe fn free_runs(heap: &Heap, old: &Found) -> Result<Vec<(usize, usize)>, Str
     Ok(runs)
 }
 
-/// As [`verify_with`]. `ran`: code ran since the last collection, so that what is young may point to regions which others
-/// hold that are held: it found them there.
+/// As [`verify_with`]. `ran`: code ran since the last collection, so that young objects may point
+/// to regions that others hold: they found them there.
 ///
 /// # Safety
 /// As for [`verify`].
@@ -97,7 +98,7 @@ unsafe fn verify_all(
     }
     let old_words = (heap.old_htop as usize - heap.old_heap as usize) >> 3;
     walk(heap.old_heap, old_words, &mut old)?;
-    // Dead objects may lead to some that were taken apart already.
+    // Dead objects may point to some that were taken apart already.
     if let Some(r) = &heap.runs {
         old.terms.retain(|&(at, _)| !r.is_dead(at));
     }
@@ -112,7 +113,8 @@ unsafe fn verify_all(
     list_objects(heap.old_off_heap.first, &mut old_list)?;
     same_objects("old", &mut old.owners, old_list)?;
 
-    // Regions that young terms refer to are held by either generation, those of old terms by theirs.
+    // Either generation may hold regions that young terms refer to; the old one holds those of old
+    // terms.
     let of = |s: &RegionSet| s.iter().map(|r| r as *const region::Region).collect();
     let old_held: HashSet<*const region::Region> = of(&heap.old_off_heap.regions);
     let mut held: HashSet<*const region::Region> = of(&heap.off_heap.regions);
@@ -126,8 +128,8 @@ unsafe fn verify_all(
             todo.extend((*r).held().filter(|&h| held.insert(h)));
         }
     }
-    // What is old or will be with the next collection points to what is older, or to regions: not to a fragment, nor to a
-    // message that is looked at and will be one.
+    // What is old, or will be with the next collection, points to older objects or to regions: not
+    // to a fragment, nor to a message that is looked at and will become one.
     let mature = heap.heap as usize..heap.high_water as usize;
     for &(at, t) in &old.terms {
         let a = t.ptr() as usize;
@@ -156,7 +158,7 @@ unsafe fn verify_all(
             return Err(format!("mature word {at:x} points to younger {a:x}"));
         }
     }
-    // Whether it leads to memory that is known, or nowhere; false: to a message, perhaps.
+    // Whether it leads to known memory. False: perhaps to a message. Err: nowhere.
     let check = |at: usize, t: Term| -> Result<bool, String> {
         match t.raw() & 3 {
             TAG_LIST | TAG_BOXED => {}
@@ -194,7 +196,7 @@ unsafe fn verify_all(
             };
             object_in_region(r, t).map_err(|e| format!("word {at:x} points {e}, at {a:x}"))?;
             let in_old = old.holds(at);
-            // A message that is looked at where it lies holds its regions itself, and code its literals.
+            // A message that is looked at in place holds its regions itself, and code its literals.
             let may_be_queued = !in_old && (extra.is_none() || r.is_code());
             if region::is_counted_ptr(t.ptr())
                 && !may_be_queued
@@ -214,7 +216,8 @@ unsafe fn verify_all(
         }
     };
     for g in [&young, &old] {
-        // Words of what is not reached that may lead to memory of others by now: nobody may look there.
+        // Words of unreachable objects that may lead to memory of others by now: nobody may look
+        // there.
         let mut lost: HashSet<usize> = HashSet::new();
         for &(at, t) in &g.terms {
             let checked = check(at, t);
@@ -246,7 +249,8 @@ unsafe fn verify_all(
             return Err(format!("what was sent as {:x} lies at {a:x}", shared.raw()));
         }
     }
-    // Until the next collection a hint may be of a term that was given up since, and of one in a message.
+    // Until the next collection a hint may be of a term that was released since, or of one in a
+    // message.
     let sent = heap.sent.as_ref().filter(|_| !ran);
     for t in sent.iter().flat_map(|s| s.hints()) {
         let a = t.ptr() as usize;
@@ -277,28 +281,32 @@ unsafe fn verify_all(
     Ok(())
 }
 
-/// Tells who is alive, and is asked when something is wrong. Two kinds of dead objects are no damage:
-/// * What was made while a message was looked at that was refused points into the message yet, which may have gone since: by another
-///   receive, which has copied it, or because it was flushed.
-/// * A match context over a binary that has been appended to, and given other memory for that, has the address of before.
+/// Determines what is reachable, on demand when something is wrong. Two kinds of dead objects are
+/// no damage:
+/// * What was made while a message was looked at that was then refused still points into the
+///   message, which may be gone: another receive has copied it, or it was flushed.
+/// * A match context over a binary that has been appended to, and got other memory for that, has
+///   the old address.
 struct Live<'a> {
     heap: &'a Heap,
     roots: &'a [&'a [Term]],
     young: &'a Found,
     old: &'a Found,
-    /// Code ran since the last collection, which has left nothing young that is not reached.
+    /// Code ran since the last collection, which has left no unreachable young objects.
     ran: bool,
-    /// Words of young objects that are reached, once somebody has asked; and of all objects.
+    /// Words of reachable young objects, once they were needed; and of all objects.
     young_words: Option<HashSet<usize>>,
     words: Option<HashSet<usize>>,
 }
 
 impl Live<'_> {
-    /// Whether the word at address `at` is a young object's that is not reached: what it says may lead nowhere. What is old only
-    /// refers to what is old, and to regions that the generation holds: so nothing there is excused.
+    /// Whether the word at address `at` belongs to an unreachable young object: it may lead
+    /// nowhere. Old objects only refer to old ones, and to regions that the generation holds: so
+    /// nothing there is excused.
     ///
     /// # Safety
-    /// `at` is the address of a word of an object that was found in the heap; the heap is as for [`verify`].
+    /// `at` is the address of a word of an object that was found in the heap; the heap is as for
+    /// [`verify`].
     unsafe fn excuses(&mut self, at: usize) -> bool {
         if !self.ran || !self.young.holds(at) {
             return false;
@@ -309,7 +317,7 @@ impl Live<'_> {
             .get_or_insert_with(|| reached(heap, roots, &[young]));
         !words.contains(&at)
     }
-    /// Whether the object at `p`, which refers to others, is not reached: they may have changed.
+    /// Whether the object at `p`, which refers to others, is unreachable: they may have changed.
     ///
     /// # Safety
     /// `p` is the address of an object that was found in the heap; the heap is as for [`verify`].
@@ -326,7 +334,8 @@ impl Live<'_> {
     }
 }
 
-/// The addresses of those words of the objects in `found` that can be reached from the roots and the stack by way of these.
+/// The addresses of the words of objects in `found` that are reachable from the roots and the stack
+/// through these objects.
 ///
 /// # Safety
 /// The heap is as for [`verify`], and `found` are whole objects of it, by their areas.
@@ -353,8 +362,8 @@ unsafe fn reached(heap: &Heap, roots: &[&[Term]], found: &[&Found]) -> HashSet<u
     words
 }
 
-/// Whether the old generation holds what it refers to of `regions`, which code held until now: a message for the first word that
-/// leads into one that it does not hold.
+/// Whether the old generation holds those of `regions` that it refers to, which code held until
+/// now. Err has a message for the first word that leads into a region that it does not hold.
 ///
 /// # Safety
 /// The heap's own pointers are right; the regions are alive.
@@ -384,10 +393,10 @@ pub unsafe fn verify_old_holds(heap: &Heap, regions: &[&region::Region]) -> Resu
     }
 }
 
-/// Stress mode: a heap for which [`verify_old_holds`] is not true ends the runtime.
+/// Stress mode: ends the runtime unless [`verify_old_holds`].
 ///
 /// # Safety
-/// As there.
+/// As for [`verify_old_holds`].
 #[cold]
 pub unsafe fn check_old_holds(heap: &Heap, regions: &[&region::Region]) {
     if let Err(e) = verify_old_holds(heap, regions) {
@@ -395,13 +404,14 @@ pub unsafe fn check_old_holds(heap: &Heap, regions: &[&region::Region]) {
     }
 }
 
-/// Stress mode: a heap that does not verify ends the runtime, with the reason. `ran`: code ran since the last collection.
+/// Stress mode: ends the runtime, with the reason, if a heap does not verify. `ran`: code ran since
+/// the last collection.
 ///
 /// # Safety
 /// As for [`verify`].
 pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: bool) {
     let roots: Vec<&[Term]> = roots.iter().map(|r| &**r).collect();
-    // Only in the window is there a message that may be pointed to.
+    // Only in the window may a message be pointed to.
     let extra: Option<&[(usize, usize)]> = if heap.window { None } else { Some(&[]) };
     if let Err(e) = verify_all(heap, &roots, extra, ran) {
         damaged(when, &e);
@@ -424,8 +434,8 @@ fn damaged(when: &str, e: &str) -> ! {
     std::process::abort();
 }
 
-/// The mode, for code outside collections: verifies a heap after code ran, or not, as collections do. `when` tells what was
-/// done last. `roots`: as of a collection.
+/// Stress mode, outside collections: verifies a heap after code ran, or not, as often as
+/// collections do. `when` says what was done last. `roots`: as for a collection.
 ///
 /// # Safety
 /// The heap's own pointers are right, and the roots are initialised.
@@ -441,7 +451,8 @@ fn due(heap: &Heap) -> bool {
     stress::once_in(1, heap.all_words() + heap.stack_words())
 }
 
-/// Verifies a heap, or not: as often as [`stress::once_in`] says. `ran`: code ran since the last collection.
+/// Verifies a heap, or not: as often as [`stress::once_in`] says. `ran`: code ran since the last
+/// collection.
 ///
 /// # Safety
 /// As for [`verify`].

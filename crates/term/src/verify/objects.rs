@@ -1,4 +1,4 @@
-//! Verifies objects where they lie one behind another, and regions, which have nothing else.
+//! Verifies consecutive objects, and regions, which consist of nothing else.
 
 use crate::bin::RcBin;
 use crate::fun::FunEntry;
@@ -13,9 +13,9 @@ use std::sync::atomic::Ordering;
 /// Objects of one generation.
 #[derive(Default)]
 pub(super) struct Found {
-    /// Where boxed objects start, sorted once the walk is over.
+    /// Start addresses of boxed objects, sorted once the walk is over.
     pub(super) starts: Vec<usize>,
-    /// Those that must be on the off-heap list.
+    /// Objects that must be on the off-heap list.
     pub(super) owners: Vec<usize>,
     /// Words that are terms: (address, word).
     pub(super) terms: Vec<(usize, Term)>,
@@ -30,7 +30,8 @@ impl Found {
     }
 }
 
-/// A region refers to regions only, and holds those of them that are counted. An object that owns something is on its list.
+/// Checks that a region refers to regions only, and holds the counted ones among them, and that its
+/// objects that own something are on its list.
 ///
 /// # Safety
 /// The region is alive.
@@ -45,7 +46,7 @@ pub unsafe fn verify_region(r: &region::Region) -> Result<(), String> {
         if t.is_immed() {
             continue;
         }
-        // One that is verified before it is published is in no table yet.
+        // A region that is verified before it is published is in no table yet.
         let own = (t.ptr() as usize).wrapping_sub(p as usize) < n * 8;
         let to = if own {
             Some(r)
@@ -70,7 +71,7 @@ pub unsafe fn verify_region(r: &region::Region) -> Result<(), String> {
     Ok(())
 }
 
-/// Stress mode: as [`check`], for a region that was just filled.
+/// Stress mode: ends the runtime if a region that was just filled does not verify.
 ///
 /// # Safety
 /// As for [`verify_region`].
@@ -81,13 +82,13 @@ pub(crate) unsafe fn check_region(r: &region::Region) {
     }
 }
 
-/// A term that leads to a region leads to an object of its kind there.
+/// Checks that a term that leads to a region leads to an object of its kind there.
 ///
 /// # Safety
-/// The region is alive, and `t` is a pointer with its mark.
+/// The region is alive, and `t` is a tagged pointer into it.
 pub(super) unsafe fn object_in_region(r: &region::Region, t: Term) -> Result<(), &'static str> {
     let (base, words) = r.area();
-    // One that was published empty is filled by its owner afterwards.
+    // A region that was published empty is filled by its owner afterwards.
     let words = if words == 0 { r.room() } else { words };
     let at = (t.ptr() as usize).wrapping_sub(base as usize) >> 3;
     if at >= words {
@@ -104,6 +105,8 @@ pub(super) unsafe fn object_in_region(r: &region::Region, t: Term) -> Result<(),
     Ok(())
 }
 
+/// Collects the objects in some words.
+///
 /// # Safety
 /// The words are initialised, and stay while they are looked at.
 pub(super) unsafe fn walk(base: *mut Term, words: usize, found: &mut Found) -> Result<(), String> {
@@ -185,7 +188,8 @@ pub(super) unsafe fn walk(base: *mut Term, words: usize, found: &mut Found) -> R
     Ok(())
 }
 
-/// Bits of a binary that is the original of others: those that are there, for one that its writer may append to.
+/// Number of valid bits of a binary that is the original of others; for a writable binary those
+/// that are in use.
 ///
 /// # Safety
 /// `orig` is the header of a heap binary or of a counted one, whose block is alive.
@@ -202,7 +206,7 @@ unsafe fn bits_there(orig: *const Term) -> usize {
     }
 }
 
-/// A count of something that an object in hand refers to.
+/// Checks the count of something that an object in hand refers to.
 fn counted(what: &str, n: u64, p: *const Term) -> Result<(), String> {
     match n {
         1..0x7FFF_FFFF_FFFF => Ok(()),
@@ -210,7 +214,8 @@ fn counted(what: &str, n: u64, p: *const Term) -> Result<(), String> {
     }
 }
 
-/// Checks what takes a look at other objects, or outside the heap. Pointers to terms were checked before.
+/// Checks what requires a look at other objects, or outside the heap. Pointers to terms were
+/// checked before.
 ///
 /// # Safety
 /// `p` is the start of a whole object; the pointers in it lead to whole objects.
@@ -226,7 +231,7 @@ pub(super) unsafe fn check_object(p: *const Term) -> Result<(), String> {
             if entry == 0 || entry & 7 != 0 || entry >> 47 != 0 {
                 return Err(format!("fun at {p:?} leads to {entry:x}"));
             }
-            // An entry's count is kept by several threads: what is looked at is that it is one.
+            // Several threads change an entry's count: only whether it is an entry is checked.
             if external == 0 && !(*(entry as *const FunEntry)).module.is_immed() {
                 return Err(format!("fun at {p:?} leads to no entry"));
             }
@@ -312,8 +317,10 @@ pub(super) unsafe fn check_object(p: *const Term) -> Result<(), String> {
     Ok(())
 }
 
+/// Collects the objects on an off-heap list.
+///
 /// # Safety
-/// The links lead to words of the heap that may be read, or to what is refused for its address.
+/// The links lead to words of the heap that may be read, or to addresses that are refused.
 pub(super) unsafe fn list_objects(first: *mut Term, into: &mut Vec<usize>) -> Result<(), String> {
     let mut p = first;
     while !p.is_null() {
