@@ -22,7 +22,7 @@ pub enum ArithError {
     SystemLimit,
 }
 
-/// What the cost of an operation on large integers is proportional to, as stock counts it.
+/// The measure of the cost of an operation on large integers, as stock counts it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effort {
     /// The longer operand.

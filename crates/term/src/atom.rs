@@ -3,6 +3,13 @@
 //! The preset atoms of `purlin_isa::atoms` have the first indices, so `am::OK` and the like are
 //! constants. Look-up by index is lock-free (segments never move); look-up by name takes a sharded
 //! lock.
+//!
+//! # Orderings
+//! A segment is published by a compare-exchange with `AcqRel`, which pairs with the `Acquire` loads
+//! of its pointer: whoever sees the pointer, the loser of the race included, sees the zeroed
+//! memory. An entry is written before the `Release` store of its pointer, which pairs with the
+//! `Acquire` load in `entry`: whoever sees the pointer sees the whole entry. An index only becomes
+//! known after that store. Counts and the limit are relaxed: they publish nothing.
 
 use crate::sync::RwLock;
 use crate::word::Term;

@@ -1,4 +1,12 @@
 //! Reference-counted binaries: bytes outside every heap.
+//!
+//! # Orderings
+//! [`RcBin::release`] decrements with `Release` and fences with `Acquire` after the last decrement:
+//! the thread that frees the block has all reads and appends of earlier holders before it. The
+//! append in place (`bits.rs`) loads a count of 1 with `Acquire` for the same reason.
+//! [`RcBin::retain`] is relaxed, because its caller already has a count, and a term reaches another
+//! thread only through a queue or lock that orders the block's bytes before it. `used` is relaxed:
+//! only the holder of the only count writes it, and that holder changes in the same way.
 
 use crate::counts;
 use crate::fence;

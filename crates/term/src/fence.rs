@@ -28,9 +28,9 @@
 //! Not behind it: the cells of processes, what hangs on them (`Ext`, mailboxes), heads of regions,
 //! tables of code. No cache of freed blocks is used: neither for blocks of heaps nor for memory of
 //! signals or regions. Blocks of heaps are neither grown nor cut in place, and a collection in
-//! place copies: so no block in which somebody may have pointers keeps remains. The end of an old
-//! block that is given back without being cut (`decommit_between`) stays accessible: the next
-//! collection promotes to it.
+//! place copies: so no stale words stay accessible in a block that somebody may have pointers into.
+//! The end of an old block that is given back without being cut (`decommit_between`) stays
+//! accessible: the next collection promotes to it.
 //!
 //! # Limits
 //! A block in use takes two of the mappings that the system allows (`vm.max_map_count`). Beyond

@@ -15,7 +15,8 @@
 //!                               bitsize | bitoffs << 8 | writable << 16  original
 //! match context  hdr(4+slots)   original  *bytes  offset in bits  end in bits  saved offsets…
 //! external       hdr(2+n)       *Node  next  n data words
-//!                               (pid: number | serial << 32; port: id; ref: halves: count, numbers)
+//!                               (pid: number | serial << 32; port: id;
+//!                               ref: halves: count, numbers)
 //! flat map       MAP hdr        size  keys (a tuple)  values…           keys in term order
 //! hash map root  MAP hdr        size  children…   (16, or as many as the bitmap has bits)
 //! hash map node  MAP hdr        children…

@@ -938,7 +938,7 @@ where
         let map = map.unwrap_or_else(|| a.flatmap(&[], &[]));
         return (map, size(map) == n);
     }
-    // Of pairs with equal hashes the later ones come first.
+    // Pairs with equal hashes: the later ones come first.
     let mut codes: Vec<u64> = Vec::with_capacity(n);
     codes.extend(
         pairs()

@@ -1,4 +1,5 @@
-//! The lists of objects that own something outside the heap: binaries, funs, references, external terms.
+//! The lists of objects that own something outside the heap: binaries, funs, references, external
+//! terms.
 
 use crate::bin::RcBin;
 use crate::fun::FunEntry;
@@ -9,12 +10,12 @@ use crate::region_set::RegionSet;
 use crate::word::{Subtag, Term, header_subtag};
 use std::sync::atomic::Ordering;
 
-/// A list, linked through word [`NEXT`] of each object, of the objects on one heap (or fragment, or region) that own
-/// a count of something outside it.
+/// A list, linked through word [`NEXT`] of each object, of the objects on one heap (or fragment, or
+/// region) that own a count of something outside it.
 pub struct OffHeap {
     /// The first object, or null.
     pub first: *mut Term,
-    /// Bytes of refc binaries referred to: what the virtual binary heap is compared with.
+    /// Bytes of the refc binaries referred to, to compare with the virtual binary heap.
     pub bytes: usize,
     /// Counted regions that terms of this heap point into.
     pub regions: RegionSet,
@@ -32,7 +33,7 @@ impl Default for OffHeap {
 }
 
 impl OffHeap {
-    /// Puts the object at `p` in front.
+    /// Links the object at `p` in front.
     ///
     /// # Safety
     /// `p` has room for the link in word [`NEXT`] and stays until the list is swept or moved.
@@ -66,11 +67,13 @@ impl OffHeap {
     }
 }
 
-/// Empties `list`: what was moved goes on the list of the generation it is in now, the rest is released.
+/// Empties `list`: moved objects go on the list of the generation that they are in now, the others
+/// are released.
 ///
 /// # Safety
-/// The list is that of a heap from which all that lives was just moved: its objects have a forwarding mark or are dead, and their
-/// other words are still there. `promoted` are the addresses that things were promoted to.
+/// The list is that of a heap from which everything live was just moved: its objects have a
+/// forwarding mark or are dead, and their other words are still there. `promoted` is the range of
+/// addresses promoted to.
 pub(crate) unsafe fn sweep(
     list: &mut OffHeap,
     young: &mut OffHeap,
@@ -79,7 +82,7 @@ pub(crate) unsafe fn sweep(
 ) {
     let mut p = std::mem::take(list).first;
     while !p.is_null() {
-        // The link is intact: a forwarding mark takes the header's place only.
+        // The link is intact: a forwarding mark replaces only the header.
         let next = (*p.add(NEXT)).raw() as *mut Term;
         let fwd = *p;
         if fwd.is_boxed() {
@@ -100,7 +103,7 @@ pub(crate) unsafe fn sweep(
     }
 }
 
-/// Gives up what the off-heap object at `p` owns.
+/// Releases what the off-heap object at `p` owns.
 ///
 /// # Safety
 /// `p` is on an off-heap list and is not used afterwards.
@@ -163,7 +166,7 @@ pub fn off_heap_bytes(list: &OffHeap) -> usize {
     n
 }
 
-/// Gives up what all objects of a list own, and empties it.
+/// Releases what all objects of a list own, and empties it.
 ///
 /// # Safety
 /// The objects are intact and not used afterwards.

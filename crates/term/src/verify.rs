@@ -128,8 +128,8 @@ unsafe fn verify_all(
             todo.extend((*r).held().filter(|&h| held.insert(h)));
         }
     }
-    // What is old, or will be with the next collection, points to older objects or to regions: not
-    // to a fragment, nor to a message that is looked at and will become one.
+    // An object that is old, or will be with the next collection, points to older objects or to
+    // regions: not to a fragment, nor to a message that is looked at and will become one.
     let mature = heap.heap as usize..heap.high_water as usize;
     for &(at, t) in &old.terms {
         let a = t.ptr() as usize;

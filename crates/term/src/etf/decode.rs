@@ -122,8 +122,8 @@ enum Keeper {
     Block(IoSlice),
 }
 
-/// A binary of at least this many bytes, and of at least half of the block in which it came, becomes
-/// a part of that block.
+/// Minimum number of bytes of a binary that becomes a part of the block in which it came. It must
+/// also have at least half of the bytes of that block.
 const SHARED_BYTES: usize = 64 * 1024;
 
 /// Decoding in progress. Holds terms: between steps the caller must keep `Alloc`'s terms in place

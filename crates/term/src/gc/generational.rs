@@ -266,7 +266,7 @@ pub(crate) unsafe fn trim(heap: &mut Heap, free: usize, roots: &mut [&mut [Term]
 /// No term of the heap is used afterwards.
 pub unsafe fn destroy(heap: &mut Heap) {
     let _doing = fence::doing(&"as the process ended");
-    // What fragments own is released with the lists.
+    // The lists now include what fragments own.
     absorb_fragment_lists(heap);
     if let Some(s) = heap.sent.take() {
         sent::give_up(s);
@@ -386,7 +386,7 @@ unsafe fn copy_young(
     // Seven eighths survived: the next collection promotes fresh objects as well.
     heap.all_survives = large && !heap.window && moved >= all / 8 * 7;
     heap.minor_gcs = heap.minor_gcs.saturating_add(1);
-    // That of a small heap, or of a process that computes, is wanted again soon.
+    // The old block of a small heap, or of a process that computes, is needed again soon.
     let empty = heap.old_htop == heap.old_heap && !heap.old_heap.is_null();
     if empty && heap.old_block_words() > kept_empty_words(heap.serves, is_crowded()) {
         free_block(heap.old_heap, heap.old_block_words());

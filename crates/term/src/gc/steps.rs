@@ -713,8 +713,8 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
     // on.
     let mut regions = marker.notes.seen;
     regions.append(&mut promoted_regions);
-    // What ran since the marking may have found one of the others held, and point into it: only a
-    // young collection can tell. It lets them go if nothing young refers to them.
+    // Code that ran since the marking may have found one of the others held, and point into it:
+    // only a young collection can tell. It lets them go if nothing young refers to them.
     let mut before = std::mem::replace(&mut heap.old_off_heap.regions, regions);
     heap.off_heap.regions.append(&mut before);
     heap.region_bytes_kept = heap.off_heap.regions.bytes() + heap.old_off_heap.regions.bytes();
