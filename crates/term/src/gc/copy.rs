@@ -78,13 +78,18 @@ pub(super) unsafe fn pass(
         Kind::Resize => &"as a heap was resized",
     });
     let block = alloc_block(size);
-    let hend = block.add(size);
     let stack = heap.stack_words();
-    let stop = hend.sub(stack);
     // The stack moves as it is. Its slots are forwarded below, in their new place.
-    if stack > 0 {
-        std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
-    }
+    // SAFETY: the new block has `size` words, enough for everything, the stack included; it
+    // overlaps nothing.
+    let (hend, stop) = unsafe {
+        let hend = block.add(size);
+        let stop = hend.sub(stack);
+        if stack > 0 {
+            std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+        }
+        (hend, stop)
+    };
     let mut frags: Vec<(usize, usize)> = Vec::new();
     if kind != Kind::Resize {
         for f in &heap.frags {
@@ -137,40 +142,53 @@ pub(super) unsafe fn pass(
     let marked = if kind == Kind::Resize {
         Vec::new()
     } else {
-        mark_sent(|a| m.mine(a), &mut heap.sent)
+        // SAFETY: the sent terms are live, and the whole heap is copied right after this.
+        unsafe { mark_sent(|a| m.mine(a), &mut heap.sent) }
     };
-    for r in roots.iter_mut() {
-        for t in r.iter_mut() {
-            m.forward(t);
+    // SAFETY: the roots and the slots of the copied stack hold terms of the heap, whose objects are
+    // whole.
+    unsafe {
+        for r in roots.iter_mut() {
+            for t in r.iter_mut() {
+                m.forward(t);
+            }
         }
-    }
-    // Return addresses have a header's tag, and catch marks are immediates: both stay as they are.
-    for i in 0..stack {
-        m.forward(stop.add(i));
+        // Return addresses have a header's tag, and catch marks are immediates: both stay as they
+        // are.
+        for i in 0..stack {
+            m.forward(stop.add(i));
+        }
     }
     // Scanning young objects may promote. Scanning promoted objects only promotes more, since they
     // refer to older objects only. So the loop ends when the young scan has caught up and the old
     // one has followed.
     let (mut y, mut o) = (block, old_start);
-    loop {
-        y = m.scan_young(y);
-        o = match m.runs.is_some() {
-            true => m.scan_runs(o),
-            false => m.scan_old(o),
-        };
-        if y == m.top {
-            break;
+    // SAFETY: both scans begin at the first object of this copy, and go on where they ended.
+    unsafe {
+        loop {
+            y = m.scan_young(y);
+            o = match m.runs.is_some() {
+                true => m.scan_runs(o),
+                false => m.scan_old(o),
+            };
+            if y == m.top {
+                break;
+            }
         }
     }
-    let into_runs = m.leave_runs();
-    if let Some(s) = &mut heap.sent {
-        // Memory in neither generation was that of a message, and another term may come to lie
-        // there.
-        let is_old = |a: usize| a >= heap.old_heap as usize && a < old_start as usize;
-        s.follow(|t| match m.mine(t.ptr() as usize) {
-            true => moved_to(t, |_| true),
-            false => is_old(t.ptr() as usize).then_some(t),
-        });
+    // SAFETY: the loop above has scanned everything promoted.
+    let into_runs = unsafe { m.leave_runs() };
+    // SAFETY: the terms have moved, and their old places still have the forwarding marks.
+    unsafe {
+        if let Some(s) = &mut heap.sent {
+            // Memory in neither generation was that of a message, and another term may come to lie
+            // there.
+            let is_old = |a: usize| a >= heap.old_heap as usize && a < old_start as usize;
+            s.follow(|t| match m.mine(t.ptr() as usize) {
+                true => moved_to(t, |_| true),
+                false => is_old(t.ptr() as usize).then_some(t),
+            });
+        }
     }
     // The block was sized for the case that everything lives. If it was too small, the heap is
     // damaged, and so is the memory behind it.
@@ -186,20 +204,25 @@ pub(super) unsafe fn pass(
     heap.runs = runs;
     let mut regions = std::mem::take(&mut heap.off_heap.regions);
     let mut old_regions = std::mem::take(&mut heap.old_off_heap.regions);
-    match kind {
-        // Only the size changes and nothing dies: regions are held as before.
-        Kind::Resize => {}
-        Kind::Young => regions.keep_only(seen),
-        // Everything young and live was scanned. What old objects refer to is older than they are.
-        Kind::Minor => {
-            regions.keep_only(seen);
-            steps::hold_promoted(heap, &seen_old);
-            old_regions.append(&mut seen_old);
-        }
-        Kind::Full => {
-            // The old generation was copied with the young one, so there is one list for all.
-            regions.keep_only(seen);
-            old_regions.release_all();
+    // SAFETY: the scan has noted every region that live terms point into, so none points into the
+    // others.
+    unsafe {
+        match kind {
+            // Only the size changes and nothing dies: regions are held as before.
+            Kind::Resize => {}
+            Kind::Young => regions.keep_only(seen),
+            // Everything young and live was scanned. What old objects refer to is older than they
+            // are.
+            Kind::Minor => {
+                regions.keep_only(seen);
+                steps::hold_promoted(heap, &seen_old);
+                old_regions.append(&mut seen_old);
+            }
+            Kind::Full => {
+                // The old generation was copied with the young one, so there is one list for all.
+                regions.keep_only(seen);
+                old_regions.release_all();
+            }
         }
     }
     drop(marked);
@@ -210,44 +233,56 @@ pub(super) unsafe fn pass(
     };
     // Forwarding marks show which objects live, and their targets which list they belong to. So
     // this comes before the blocks are freed.
-    sweep(
-        &mut heap.off_heap,
-        &mut young,
-        &mut heap.old_off_heap,
-        old_lo..old_hi,
-    );
-    if kind == Kind::Full {
-        let mut none = OffHeap::default();
-        sweep(&mut heap.old_off_heap, &mut young, &mut none, 0..0);
+    // SAFETY: everything live was moved; the lists' objects are marked or dead, and no word but the
+    // first was overwritten.
+    unsafe {
+        sweep(
+            &mut heap.off_heap,
+            &mut young,
+            &mut heap.old_off_heap,
+            old_lo..old_hi,
+        );
+        if kind == Kind::Full {
+            let mut none = OffHeap::default();
+            sweep(&mut heap.old_off_heap, &mut young, &mut none, 0..0);
+        }
     }
     heap.off_heap = young;
     heap.off_heap.regions.append(&mut regions);
     heap.old_off_heap.regions.append(&mut old_regions);
 
-    if stress() {
-        poison(heap.heap, heap.used_words());
-        poison(heap.stop, stack);
-        for f in &heap.frags {
-            for (p, n) in f.areas() {
-                poison(p, n);
+    // SAFETY: everything live was moved and the lists were swept, so nothing uses the old block and
+    // fragments.
+    unsafe {
+        if stress() {
+            poison(heap.heap, heap.used_words());
+            poison(heap.stop, stack);
+            for f in &heap.frags {
+                for (p, n) in f.areas() {
+                    poison(p, n);
+                }
             }
         }
-    }
-    // An inline block belongs to the process's cell: the heap leaves it for good.
-    if !heap.inline_block {
-        free_block(heap.heap, heap.block_words());
+        // An inline block belongs to the process's cell: the heap leaves it for good.
+        if !heap.inline_block {
+            free_block(heap.heap, heap.block_words());
+        }
     }
     heap.inline_block = false;
     heap.frags = Vec::new();
     heap.frag_words = 0;
     if kind == Kind::Full {
-        if stress() {
-            poison(heap.old_heap, words_between(heap.old_heap, heap.old_htop));
+        // SAFETY: a full sweep has copied the old generation, too; the heap holds the regions that
+        // it points into.
+        unsafe {
+            if stress() {
+                poison(heap.old_heap, words_between(heap.old_heap, heap.old_htop));
+            }
+            free_block(heap.old_heap, heap.old_block_words());
+            let n = std::ptr::null_mut();
+            (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
+            steps::forget(heap);
         }
-        free_block(heap.old_heap, heap.old_block_words());
-        let n = std::ptr::null_mut();
-        (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
-        steps::forget(heap);
     } else {
         heap.old_htop = old_top;
     }
@@ -339,47 +374,55 @@ impl<'a> Mover<'a> {
     /// forwarding marks.
     #[inline(always)]
     unsafe fn forward(&mut self, slot: *mut Term) {
-        let t = *slot;
+        // SAFETY: by the contract, the slot holds a term.
+        let t = unsafe { *slot };
         match t.raw() & 3 {
             TAG_LIST => {
                 let p = t.ptr();
-                if !self.mine(p as usize) {
-                    self.outside(slot);
-                    return;
+                // SAFETY: by the contract. A cell that moves is whole, or has the mark of a cell.
+                unsafe {
+                    if !self.mine(p as usize) {
+                        self.outside(slot);
+                        return;
+                    }
+                    let h = *p;
+                    let tl = *p.add(1);
+                    if h == Term::NON_VALUE {
+                        *slot = tl;
+                        // Marked by `mark_sent`.
+                        self.notes.note(tl);
+                        return;
+                    }
+                    self.move_cell(slot, p, h, tl);
                 }
-                let h = *p;
-                let tl = *p.add(1);
-                if h == Term::NON_VALUE {
-                    *slot = tl;
-                    // Marked by `mark_sent`.
-                    self.notes.note(tl);
-                    return;
-                }
-                self.move_cell(slot, p, h, tl);
             }
             TAG_BOXED => {
                 let p = t.ptr();
                 let a = p as usize;
-                if !self.mine(a) {
-                    self.outside(slot);
-                    return;
+                // SAFETY: by the contract. An object that moves is whole, or has a forwarding mark;
+                // `take` returns as many words as it has.
+                unsafe {
+                    if !self.mine(a) {
+                        self.outside(slot);
+                        return;
+                    }
+                    let h = *p;
+                    // A header never has this tag: it is a forwarding mark.
+                    if h.is_boxed() {
+                        *slot = h;
+                        self.notes.note(h);
+                        return;
+                    }
+                    let n = layout::object_words(p);
+                    let q = self.take(a, n);
+                    q.write(h);
+                    for i in 1..n {
+                        q.add(i).write(*p.add(i));
+                    }
+                    let c = Term::boxed_at(q);
+                    p.write(c);
+                    *slot = c;
                 }
-                let h = *p;
-                // A header never has this tag: it is a forwarding mark.
-                if h.is_boxed() {
-                    *slot = h;
-                    self.notes.note(h);
-                    return;
-                }
-                let n = layout::object_words(p);
-                let q = self.take(a, n);
-                q.write(h);
-                for i in 1..n {
-                    q.add(i).write(*p.add(i));
-                }
-                let c = Term::boxed_at(q);
-                p.write(c);
-                *slot = c;
             }
             _ => {}
         }
@@ -399,14 +442,18 @@ impl<'a> Mover<'a> {
         head: Term,
         tail: Term,
     ) -> *mut Term {
-        let q = self.take(p as usize, 2);
-        q.write(head);
-        q.add(1).write(tail);
-        let c = Term::cons_at(q);
-        p.write(Term::NON_VALUE);
-        p.add(1).write(c);
-        *slot = c;
-        q
+        // SAFETY: by the contract: `slot` and the cell may be written, and `take` returns two
+        // words.
+        unsafe {
+            let q = self.take(p as usize, 2);
+            q.write(head);
+            q.add(1).write(tail);
+            let c = Term::cons_at(q);
+            p.write(Term::NON_VALUE);
+            p.add(1).write(c);
+            *slot = c;
+            q
+        }
     }
 
     /// Whether this copy moves what lies at `a`. An address below an area wraps round to a large
@@ -428,14 +475,18 @@ impl<'a> Mover<'a> {
         // Objects below the high-water mark have survived a collection already.
         if a.wrapping_sub(self.young) < self.promote_len {
             let q = self.old_top;
-            if (self.old_end as usize) - (q as usize) < n * 8 {
-                return self.promote_elsewhere(n);
+            // SAFETY: by the contract: the words are inside the old block or the run, as checked.
+            unsafe {
+                if (self.old_end as usize) - (q as usize) < n * 8 {
+                    return self.promote_elsewhere(n);
+                }
+                self.old_top = q.add(n);
+                q
             }
-            self.old_top = q.add(n);
-            q
         } else {
             let q = self.top;
-            self.top = q.add(n);
+            // SAFETY: by the contract, the new block has room for them.
+            self.top = unsafe { q.add(n) };
             q
         }
     }
@@ -472,15 +523,18 @@ impl<'a> Mover<'a> {
             if let Some(last) = f.taken.last_mut() {
                 last.top = self.old_top;
             }
-            f.taken.push(Taken {
-                scan: p,
-                start: p,
-                top: p,
-                end: p.add(words),
-            });
-            self.old_top = p.add(n);
-            self.old_end = p.add(words);
-            return p;
+            // SAFETY: the run has `words` words, at least `n`.
+            unsafe {
+                f.taken.push(Taken {
+                    scan: p,
+                    start: p,
+                    top: p,
+                    end: p.add(words),
+                });
+                self.old_top = p.add(n);
+                self.old_end = p.add(words);
+                return p;
+            }
         }
         // Too long for any run, or there is none: it goes to the end of the block, which has room
         // for everything that may be promoted.
@@ -488,7 +542,8 @@ impl<'a> Mover<'a> {
         if (f.tail_end as usize) - (q as usize) < n * 8 {
             fatal("an old generation ran out of room");
         }
-        f.tail = q.add(n);
+        // SAFETY: the tail has room for `n` words, as checked.
+        f.tail = unsafe { q.add(n) };
         q
     }
 
@@ -500,21 +555,29 @@ impl<'a> Mover<'a> {
         self.notes.look_through(true);
         loop {
             let begun = tail;
-            while let Some(end) = self.runs.as_ref().map(|f| f.tail).filter(|&end| tail < end) {
-                fetch_ahead(tail, end);
-                tail = self.scan_at(tail);
+            // SAFETY: `tail` is the end of scanned objects, and below the end of the tail all
+            // objects are whole.
+            unsafe {
+                while let Some(end) = self.runs.as_ref().map(|f| f.tail).filter(|&end| tail < end) {
+                    fetch_ahead(tail, end);
+                    tail = self.scan_at(tail);
+                }
             }
             // Each of the two scans may promote to the other's area: both go on until neither finds
             // anything.
             let mut any = tail != begun;
-            while let Some((i, mut p)) = self.next_in_runs() {
-                any = true;
-                // The scan may end this run and take the next.
-                while p < self.end_in_run(i) {
-                    p = self.scan_at(p);
-                }
-                if let Some(f) = &mut self.runs {
-                    f.taken[i].scan = p;
+            // SAFETY: `p` is the end of scanned objects in run `i`, below the end of those promoted
+            // there.
+            unsafe {
+                while let Some((i, mut p)) = self.next_in_runs() {
+                    any = true;
+                    // The scan may end this run and take the next.
+                    while p < self.end_in_run(i) {
+                        p = self.scan_at(p);
+                    }
+                    if let Some(f) = &mut self.runs {
+                        f.taken[i].scan = p;
+                    }
                 }
             }
             if !any {
@@ -566,11 +629,15 @@ impl<'a> Mover<'a> {
         (self.old_top, self.old_end) = (f.tail, f.tail_end);
         let mut words = 0;
         let n = f.taken.len();
-        for (i, t) in f.taken.iter().enumerate() {
-            // Only the last run is used again, if it has room: the others were too short for an
-            // object.
-            f.from.close(t.start, t.top, t.end, i + 1 == n);
-            words += words_between(t.start, t.top);
+        // SAFETY: the words of a run taken belong to it, and everything below its `top` was
+        // promoted.
+        unsafe {
+            for (i, t) in f.taken.iter().enumerate() {
+                // Only the last run is used again, if it has room: the others were too short for an
+                // object.
+                f.from.close(t.start, t.top, t.end, i + 1 == n);
+                words += words_between(t.start, t.top);
+            }
         }
         words
     }
@@ -582,10 +649,13 @@ impl<'a> Mover<'a> {
     /// [`Mover::forward`].
     #[inline(always)]
     unsafe fn outside(&mut self, slot: *mut Term) {
-        if !self.leaving.is_empty() && self.forward_leaving(slot) {
-            return;
+        // SAFETY: by the contract.
+        unsafe {
+            if !self.leaving.is_empty() && self.forward_leaving(slot) {
+                return;
+            }
+            self.notes.note(*slot);
         }
-        self.notes.note(*slot);
     }
 
     /// Copies out an object in a region that is to be left. Returns whether `slot` pointed to one.
@@ -594,38 +664,42 @@ impl<'a> Mover<'a> {
     /// As for [`Mover::outside`].
     #[cold]
     unsafe fn forward_leaving(&mut self, slot: *mut Term) -> bool {
-        let t = *slot;
-        let p = t.ptr();
-        if !within(self.leaving, p as usize) {
-            return false;
-        }
-        // A region is shared with other processes and never written to, so a table takes the place
-        // of forwarding marks.
-        if let Some(&c) = self.copied.get(&t.raw()) {
+        // SAFETY: by the contract; the regions are live, so their objects are whole, and room was
+        // checked.
+        unsafe {
+            let t = *slot;
+            let p = t.ptr();
+            if !within(self.leaving, p as usize) {
+                return false;
+            }
+            // A region is shared with other processes and never written to, so a table takes the
+            // place of forwarding marks.
+            if let Some(&c) = self.copied.get(&t.raw()) {
+                *slot = c;
+                return true;
+            }
+            let q = self.top;
+            let n = match t.is_list_ptr() {
+                true => 2,
+                false => layout::object_words(p),
+            };
+            // The heap's own words were counted exactly; those from outside, by a walk.
+            if (self.limit as usize).saturating_sub(q as usize) < n * 8 {
+                fatal("more is copied out of regions than was counted");
+            }
+            std::ptr::copy_nonoverlapping(p, q, n);
+            self.top = q.add(n);
+            let c = if t.is_list_ptr() {
+                Term::cons_at(q)
+            } else {
+                // The original stays where it is, so the copy owns a hold of its own.
+                retain_object(q, &mut self.copied_off_heap);
+                Term::boxed_at(q)
+            };
+            self.copied.insert(t.raw(), c);
             *slot = c;
-            return true;
+            true
         }
-        let q = self.top;
-        let n = match t.is_list_ptr() {
-            true => 2,
-            false => layout::object_words(p),
-        };
-        // The heap's own words were counted exactly; those from outside, by a walk.
-        if (self.limit as usize).saturating_sub(q as usize) < n * 8 {
-            fatal("more is copied out of regions than was counted");
-        }
-        std::ptr::copy_nonoverlapping(p, q, n);
-        self.top = q.add(n);
-        let c = if t.is_list_ptr() {
-            Term::cons_at(q)
-        } else {
-            // The original stays where it is, so the copy owns a hold of its own.
-            retain_object(q, &mut self.copied_off_heap);
-            Term::boxed_at(q)
-        };
-        self.copied.insert(t.raw(), c);
-        *slot = c;
-        true
     }
 
     /// Forwards what the copies refer to, from `p` to the last one that exists by then. Returns the
@@ -636,17 +710,20 @@ impl<'a> Mover<'a> {
     /// between `p` and the top was copied by this mover.
     unsafe fn scan_young(&mut self, mut p: *mut Term) -> *mut Term {
         // A small heap lies in the caches: fetching ahead would only cost.
-        if self.young_len + self.old_len < FETCHED_BYTES {
+        // SAFETY: by the contract: everything from `p` to the top is whole objects of this copy.
+        unsafe {
+            if self.young_len + self.old_len < FETCHED_BYTES {
+                while p < self.top {
+                    p = self.scan_at(p);
+                }
+                return p;
+            }
             while p < self.top {
+                fetch_ahead(p, self.top);
                 p = self.scan_at(p);
             }
-            return p;
+            p
         }
-        while p < self.top {
-            fetch_ahead(p, self.top);
-            p = self.scan_at(p);
-        }
-        p
     }
     /// As [`Mover::scan_young`], for objects promoted behind the old generation. Meanwhile, regions
     /// are noted for the old one.
@@ -658,9 +735,12 @@ impl<'a> Mover<'a> {
             return p;
         }
         self.notes.look_through(true);
-        while p < self.old_top {
-            fetch_ahead(p, self.old_top);
-            p = self.scan_at(p);
+        // SAFETY: by the contract: everything from `p` to `old_top` is whole objects of this copy.
+        unsafe {
+            while p < self.old_top {
+                fetch_ahead(p, self.old_top);
+                p = self.scan_at(p);
+            }
         }
         self.notes.look_through(false);
         p
@@ -674,19 +754,22 @@ impl<'a> Mover<'a> {
     /// one.
     #[inline(always)]
     unsafe fn scan_at(&mut self, p: *mut Term) -> *mut Term {
-        let w = (*p).raw();
-        match w & 3 {
-            TAG_IMMED => p.add(1),
-            // The most frequent by far.
-            TAG_HEADER if header_subtag(w) == Subtag::Tuple => match header_arity(w) {
-                n @ LONG_TUPLE.. => self.scan_tuple(p.add(1), n),
-                _ => p.add(1),
-            },
-            TAG_HEADER => self.scan_header(p, w),
-            TAG_LIST => self.scan_list(p),
-            _ => {
-                self.forward(p);
-                p.add(1)
+        // SAFETY: by the contract: `p` is a copied word, and whole objects follow their header.
+        unsafe {
+            let w = (*p).raw();
+            match w & 3 {
+                TAG_IMMED => p.add(1),
+                // The most frequent by far.
+                TAG_HEADER if header_subtag(w) == Subtag::Tuple => match header_arity(w) {
+                    n @ LONG_TUPLE.. => self.scan_tuple(p.add(1), n),
+                    _ => p.add(1),
+                },
+                TAG_HEADER => self.scan_header(p, w),
+                TAG_LIST => self.scan_list(p),
+                _ => {
+                    self.forward(p);
+                    p.add(1)
+                }
             }
         }
     }
@@ -698,27 +781,31 @@ impl<'a> Mover<'a> {
     /// As for [`Mover::scan_at`]; there are `n` elements.
     #[inline(never)]
     unsafe fn scan_tuple(&mut self, mut p: *mut Term, n: usize) -> *mut Term {
-        let end = p.add(n);
-        while p < end {
-            while words_between(p, end) >= IN_A_ROW
-                && (0..IN_A_ROW).fold(TAG_IMMED, |all, i| all & (*p.add(i)).raw()) & 3 == TAG_IMMED
-            {
-                p = p.add(IN_A_ROW);
+        // SAFETY: by the contract: `n` elements of a copied tuple.
+        unsafe {
+            let end = p.add(n);
+            while p < end {
+                while words_between(p, end) >= IN_A_ROW
+                    && (0..IN_A_ROW).fold(TAG_IMMED, |all, i| all & (*p.add(i)).raw()) & 3
+                        == TAG_IMMED
+                {
+                    p = p.add(IN_A_ROW);
+                }
+                // The last one may be a list whose cells lie right behind it.
+                let next = end.min(p.add(IN_A_ROW));
+                while p < next {
+                    fetch_ahead(p, end);
+                    p = match (*p).raw() & 3 {
+                        TAG_LIST => self.scan_list(p),
+                        _ => {
+                            self.forward(p);
+                            p.add(1)
+                        }
+                    };
+                }
             }
-            // The last one may be a list whose cells lie right behind it.
-            let next = end.min(p.add(IN_A_ROW));
-            while p < next {
-                fetch_ahead(p, end);
-                p = match (*p).raw() & 3 {
-                    TAG_LIST => self.scan_list(p),
-                    _ => {
-                        self.forward(p);
-                        p.add(1)
-                    }
-                };
-            }
+            p
         }
-        p
     }
 
     /// As [`Mover::scan_at`], for a list. As long as cells go right behind the word that is looked
@@ -729,33 +816,37 @@ impl<'a> Mover<'a> {
     /// `*slot` is a pointer to a cell; otherwise as for [`Mover::scan_at`].
     #[inline(always)]
     unsafe fn scan_list(&mut self, mut slot: *mut Term) -> *mut Term {
-        let mut t = *slot;
-        loop {
-            let p = t.ptr();
-            if !self.mine(p as usize) {
-                self.outside(slot);
-                return slot.add(1);
+        // SAFETY: by the contract. A cell that moves is whole or has its mark; the copy lies two
+        // words further.
+        unsafe {
+            let mut t = *slot;
+            loop {
+                let p = t.ptr();
+                if !self.mine(p as usize) {
+                    self.outside(slot);
+                    return slot.add(1);
+                }
+                let h = *p;
+                let tl = *p.add(1);
+                if h == Term::NON_VALUE {
+                    *slot = tl;
+                    // Marked by `mark_sent`.
+                    self.notes.note(tl);
+                    return slot.add(1);
+                }
+                let q = self.move_cell(slot, p, h, tl);
+                // The next cell goes right behind this one, and its head needs no look: go on with
+                // its tail at once.
+                if !h.is_immed() || !tl.is_list_ptr() {
+                    return slot.add(1);
+                }
+                if q != slot.add(1) {
+                    self.copy_run(q, tl);
+                    return slot.add(1);
+                }
+                slot = q.add(1);
+                t = tl;
             }
-            let h = *p;
-            let tl = *p.add(1);
-            if h == Term::NON_VALUE {
-                *slot = tl;
-                // Marked by `mark_sent`.
-                self.notes.note(tl);
-                return slot.add(1);
-            }
-            let q = self.move_cell(slot, p, h, tl);
-            // The next cell goes right behind this one, and its head needs no look: go on with its
-            // tail at once.
-            if !h.is_immed() || !tl.is_list_ptr() {
-                return slot.add(1);
-            }
-            if q != slot.add(1) {
-                self.copy_run(q, tl);
-                return slot.add(1);
-            }
-            slot = q.add(1);
-            t = tl;
         }
     }
 
@@ -769,38 +860,42 @@ impl<'a> Mover<'a> {
     /// points to a cell.
     #[inline(never)]
     unsafe fn copy_run(&mut self, first: *mut Term, mut t: Term) {
-        let mut slot = first.add(1);
-        loop {
-            let p = t.ptr();
-            if !self.mine(p as usize) {
-                break;
+        // SAFETY: by the contract. Cells that move are whole or have marks; `first` and `slot` are
+        // words of the copies.
+        unsafe {
+            let mut slot = first.add(1);
+            loop {
+                let p = t.ptr();
+                if !self.mine(p as usize) {
+                    break;
+                }
+                let (h, tl) = (*p, *p.add(1));
+                // Already moved: a header is the mark of a cell.
+                if h == Term::NON_VALUE {
+                    break;
+                }
+                let q = self.move_cell(slot, p, h, tl);
+                // In the other generation, or in another run of it.
+                if q != slot.add(1) {
+                    slot = slot.add(1);
+                    break;
+                }
+                if !h.is_immed() {
+                    slot = q;
+                    break;
+                }
+                slot = q.add(1);
+                if !tl.is_list_ptr() {
+                    break;
+                }
+                t = tl;
             }
-            let (h, tl) = (*p, *p.add(1));
-            // Already moved: a header is the mark of a cell.
-            if h == Term::NON_VALUE {
-                break;
+            if words_between(first, slot) >= LEAST_PASSED_WORDS {
+                let mark = header(Subtag::UnusedB, self.passed.len());
+                let head = *first;
+                self.passed.push(Passed { head, to: slot });
+                first.write(Term::from_raw(mark));
             }
-            let q = self.move_cell(slot, p, h, tl);
-            // In the other generation, or in another run of it.
-            if q != slot.add(1) {
-                slot = slot.add(1);
-                break;
-            }
-            if !h.is_immed() {
-                slot = q;
-                break;
-            }
-            slot = q.add(1);
-            if !tl.is_list_ptr() {
-                break;
-            }
-            t = tl;
-        }
-        if words_between(first, slot) >= LEAST_PASSED_WORDS {
-            let mark = header(Subtag::UnusedB, self.passed.len());
-            let head = *first;
-            self.passed.push(Passed { head, to: slot });
-            first.write(Term::from_raw(mark));
         }
     }
 
@@ -811,8 +906,11 @@ impl<'a> Mover<'a> {
     #[inline(never)]
     unsafe fn pass_by(&mut self, p: *mut Term, i: usize) -> *mut Term {
         let passed = &self.passed[i];
-        p.write(passed.head);
-        passed.to
+        // SAFETY: `p` is the word where `copy_run` has put the mark.
+        unsafe {
+            p.write(passed.head);
+            passed.to
+        }
     }
 
     /// Steps over the words of an object that are no terms, as drawn in `layout`. The terms behind
@@ -822,32 +920,35 @@ impl<'a> Mover<'a> {
     /// `w` is the header at `p`, of a whole object.
     #[inline(always)]
     unsafe fn scan_header(&mut self, p: *mut Term, w: u64) -> *mut Term {
-        match header_subtag(w) {
-            Subtag::Tuple | Subtag::Record => p.add(1),
-            // Words 1 to 3 are raw; the creator and the environment, or the original, follow.
-            Subtag::Fun | Subtag::SubBin => p.add(4),
-            Subtag::Map => match layout::map_kind(w) {
-                // An inner node has children only; the others have their size in word 1.
-                layout::MAP_NODE => p.add(1),
-                _ => p.add(2),
-            },
-            Subtag::MatchContext => {
-                // The context has the address of the original's bytes. They have moved if the
-                // original is a heap binary, so the address is computed anew; the words behind it
-                // are numbers.
-                self.forward(p.add(1));
-                let orig = (*p.add(1)).ptr();
-                let base = match header_subtag((*orig).raw()) {
-                    Subtag::HeapBin => orig.add(2) as u64,
-                    _ => (*orig.add(4)).raw(),
-                };
-                (p.add(2) as *mut u64).write(base);
-                p.add(1 + header_arity(w))
+        // SAFETY: by the contract: a whole object, whose words are as drawn in `layout`.
+        unsafe {
+            match header_subtag(w) {
+                Subtag::Tuple | Subtag::Record => p.add(1),
+                // Words 1 to 3 are raw; the creator and the environment, or the original, follow.
+                Subtag::Fun | Subtag::SubBin => p.add(4),
+                Subtag::Map => match layout::map_kind(w) {
+                    // An inner node has children only; the others have their size in word 1.
+                    layout::MAP_NODE => p.add(1),
+                    _ => p.add(2),
+                },
+                Subtag::MatchContext => {
+                    // The context has the address of the original's bytes. They have moved if the
+                    // original is a heap binary, so the address is computed anew; the words behind
+                    // it are numbers.
+                    self.forward(p.add(1));
+                    let orig = (*p.add(1)).ptr();
+                    let base = match header_subtag((*orig).raw()) {
+                        Subtag::HeapBin => orig.add(2) as u64,
+                        _ => (*orig.add(4)).raw(),
+                    };
+                    (p.add(2) as *mut u64).write(base);
+                    p.add(1 + header_arity(w))
+                }
+                Subtag::UnusedB => self.pass_by(p, header_arity(w)),
+                // Numbers, floats, bytes, references, external terms: none of their words is a term
+                // of this heap.
+                _ => p.add(1 + header_arity(w)),
             }
-            Subtag::UnusedB => self.pass_by(p, header_arity(w)),
-            // Numbers, floats, bytes, references, external terms: none of their words is a term of
-            // this heap.
-            _ => p.add(1 + header_arity(w)),
         }
     }
 }
@@ -862,10 +963,13 @@ unsafe fn fetch_ahead(p: *mut Term, top: *mut Term) {
     // Distance ahead of the scan, in words.
     const WORDS: usize = 12;
     let q = p.wrapping_add(WORDS);
-    if q < top {
-        let t = *q;
-        if t.raw() & 3 == TAG_LIST || t.raw() & 3 == TAG_BOXED {
-            prefetch(t.ptr());
+    // SAFETY: `q` is below `top`, so it is initialised by the contract.
+    unsafe {
+        if q < top {
+            let t = *q;
+            if t.raw() & 3 == TAG_LIST || t.raw() & 3 == TAG_BOXED {
+                prefetch(t.ptr());
+            }
         }
     }
 }

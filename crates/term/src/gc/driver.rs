@@ -32,10 +32,13 @@ pub unsafe fn collect(
     roots: &mut [&mut [Term]],
     fullsweep: bool,
 ) -> usize {
-    if stress() {
-        return stressed::collect(heap, need_words, roots, fullsweep);
+    // SAFETY: by the contract.
+    unsafe {
+        if stress() {
+            return stressed::collect(heap, need_words, roots, fullsweep);
+        }
+        collect_once(heap, need_words, roots, fullsweep)
     }
-    collect_once(heap, need_words, roots, fullsweep)
 }
 
 /// Whether [`rest`] may pay for a process that begins to wait: the heap has come to hold several
@@ -68,7 +71,8 @@ fn rest_pays_large(heap: &Heap, block: usize) -> bool {
 /// As for [`collect`].
 pub unsafe fn rest(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     let used = heap.all_words();
-    let moved = collect(heap, 0, roots, true);
+    // SAFETY: by the contract.
+    let moved = unsafe { collect(heap, 0, roots, true) };
     heap.rested = heap.all_words();
     let i = room_for(used);
     heap.room = if heap_sizes()[i] > heap.block_words() {
@@ -103,21 +107,24 @@ fn settle_pays_large(heap: &Heap, words: usize) -> bool {
 pub unsafe fn settle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     let mut moved = 0;
     heap.waited = true;
-    if !heap.frags.is_empty() {
-        moved += collect(heap, 0, roots, false);
-    }
-    // A heap without room collects its old generation in the first round, which makes some.
-    for _ in 0..2 {
-        let words = heap.used_words();
-        let promotes = !heap.window && heap.frags.is_empty() && steps::has_room(heap, words);
-        // With the mark at the top everything is mature, so the collection promotes all of it.
-        if promotes {
-            heap.high_water = heap.htop;
+    // SAFETY: by the contract.
+    unsafe {
+        if !heap.frags.is_empty() {
+            moved += collect(heap, 0, roots, false);
         }
-        heap.waited = true;
-        moved += collect(heap, 0, roots, false);
-        if promotes || heap.used_words() <= MOST_YOUNG_WORDS {
-            break;
+        // A heap without room collects its old generation in the first round, which makes some.
+        for _ in 0..2 {
+            let words = heap.used_words();
+            let promotes = !heap.window && heap.frags.is_empty() && steps::has_room(heap, words);
+            // With the mark at the top everything is mature, so the collection promotes all of it.
+            if promotes {
+                heap.high_water = heap.htop;
+            }
+            heap.waited = true;
+            moved += collect(heap, 0, roots, false);
+            if promotes || heap.used_words() <= MOST_YOUNG_WORDS {
+                break;
+            }
         }
     }
     heap.waited = true;
@@ -133,7 +140,8 @@ pub unsafe fn settle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
 pub unsafe fn sweep_idle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     // The next minor collection, which `settle` makes, begins the sweep.
     steps::sweep_soon(heap);
-    let moved = settle(heap, roots) + trim(heap, heap.stack_reserve, roots);
+    // SAFETY: by the contract.
+    let moved = unsafe { settle(heap, roots) + trim(heap, heap.stack_reserve, roots) };
     heap.room = room_for(young_part(heap.old_words(), true, false)) as u8;
     moved
 }

@@ -59,13 +59,17 @@ pub(crate) unsafe fn collect_once(
     let before = heap.all_words();
     // From here on, objects of fragments are on the heap's list, so that one sweep of the lists
     // finds all of them.
-    absorb_fragment_lists(heap);
+    // SAFETY: the heap owns its fragments.
+    unsafe { absorb_fragment_lists(heap) };
     let mature = words_between(heap.heap, heap.high_water);
     let mut old_free = words_between(heap.old_htop, heap.old_hend);
     // Growing the old block in place may save the full sweep.
     let short = old_free < mature && !fullsweep && !heap.need_fullsweep;
-    if short && steps::make_room(heap, mature, heap.serves, 0) {
-        old_free = words_between(heap.old_htop, heap.old_hend);
+    // SAFETY: by the contract.
+    unsafe {
+        if short && steps::make_room(heap, mature, heap.serves, 0) {
+            old_free = words_between(heap.old_htop, heap.old_hend);
+        }
     }
     // Sweeping a small heap as a whole costs less than a second block for a generation.
     let small = heap.old_heap.is_null()
@@ -98,13 +102,17 @@ pub(crate) unsafe fn collect_once(
     } else {
         mature
     };
-    let moved = if full && is_large(heap) {
-        sweep_in_place(heap, need, roots)
-    } else if full {
-        full_sweep(heap, need, roots)
-    } else {
-        let moved = minor(heap, need, roots, mature);
-        moved + steps::after_minor(heap, roots, heap.promoted)
+    // SAFETY: by the contract. `is_large` says that there is an old generation; a minor collection
+    // has room for what is mature.
+    let moved = unsafe {
+        if full && is_large(heap) {
+            sweep_in_place(heap, need, roots)
+        } else if full {
+            full_sweep(heap, need, roots)
+        } else {
+            let moved = minor(heap, need, roots, mature);
+            moved + steps::after_minor(heap, roots, heap.promoted)
+        }
     };
     counts::add(|c| &c.collections, 1);
     // Terms copied out of regions may have enlarged it.
@@ -149,13 +157,16 @@ fn is_large(heap: &Heap) -> bool {
 /// received.
 unsafe fn sweep_in_place(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) -> usize {
     let mut seen = Vec::new();
-    let mut moved = copy_young(heap, need, roots, Kind::Young, &mut seen);
-    // The young block was just copied, as `compact` relies on.
-    moved += compact::collect(heap, roots, &mut seen, Room::Grow);
-    moved += leave_regions(heap, need, roots, &seen);
-    after_full(heap);
-    finish(heap);
-    moved
+    // SAFETY: by the contract. Each step relies on the one before, and nothing runs in between.
+    unsafe {
+        let mut moved = copy_young(heap, need, roots, Kind::Young, &mut seen);
+        // The young block was just copied, as `compact` relies on.
+        moved += compact::collect(heap, roots, &mut seen, Room::Grow);
+        moved += leave_regions(heap, need, roots, &seen);
+        after_full(heap);
+        finish(heap);
+        moved
+    }
 }
 
 /// After a full sweep whose result is large: makes the block the old generation, with a new young
@@ -169,27 +180,31 @@ unsafe fn settle_old(heap: &mut Heap, young_words: usize) {
     heap.collections = heap.collections.wrapping_add(1);
     let (stack, used) = (heap.stack_words(), heap.used_words());
     let block = alloc_block(young_words);
-    let hend = block.add(young_words);
-    let stop = hend.sub(stack);
-    std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
-    // Terms stay where they are, so no pointer changes. The stack moves: it lay at the end of this
-    // block, which is now room.
-    (heap.old_heap, heap.old_htop, heap.old_hend) = (heap.heap, heap.htop, heap.hend);
-    (heap.heap, heap.htop, heap.high_water) = (block, block, block);
-    (heap.stop, heap.hend) = (stop, hend);
-    let mut young = std::mem::take(&mut heap.off_heap);
-    // Everything that owns something lies in the old generation now.
-    heap.old_off_heap.append(&mut young);
-    let (words, keep) = (
-        heap.old_block_words(),
-        old_size_for(used + spare_words(used, is_crowded()), is_crowded()),
-    );
-    if may_cut_block(words, keep) {
-        cut_block(heap.old_heap, words, keep);
-        heap.old_hend = heap.old_heap.add(keep);
-    }
-    if !stress() {
-        decommit_between(heap.old_htop, heap.old_hend);
+    // SAFETY: the new block has room for the stack. Everything live lies below `htop`, so the rest
+    // of the old block is free.
+    unsafe {
+        let hend = block.add(young_words);
+        let stop = hend.sub(stack);
+        std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+        // Terms stay where they are, so no pointer changes. The stack moves: it lay at the end of
+        // this block, which is now room.
+        (heap.old_heap, heap.old_htop, heap.old_hend) = (heap.heap, heap.htop, heap.hend);
+        (heap.heap, heap.htop, heap.high_water) = (block, block, block);
+        (heap.stop, heap.hend) = (stop, hend);
+        let mut young = std::mem::take(&mut heap.off_heap);
+        // Everything that owns something lies in the old generation now.
+        heap.old_off_heap.append(&mut young);
+        let (words, keep) = (
+            heap.old_block_words(),
+            old_size_for(used + spare_words(used, is_crowded()), is_crowded()),
+        );
+        if may_cut_block(words, keep) {
+            cut_block(heap.old_heap, words, keep);
+            heap.old_hend = heap.old_heap.add(keep);
+        }
+        if !stress() {
+            decommit_between(heap.old_htop, heap.old_hend);
+        }
     }
 }
 
@@ -207,43 +222,47 @@ fn young_words_for(heap: &Heap, old_words: usize, need: usize) -> usize {
 /// # Safety
 /// As for [`collect`].
 pub unsafe fn shrink_to_fit(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
-    if stress() {
-        look(heap, roots, "before it is compacted", true);
+    // SAFETY: by the contract. Each step relies on the one before, and nothing runs in between.
+    unsafe {
+        if stress() {
+            look(heap, roots, "before it is compacted", true);
+        }
+        absorb_fragment_lists(heap);
+        let mut seen = Vec::new();
+        let mut moved;
+        if is_large(heap) {
+            let bound =
+                heap.used_words() + heap.frag_words + heap.stack_words() + heap.stack_reserve;
+            moved = pass(heap, bound, roots, Kind::Young, &[], &mut seen);
+            moved += compact::collect(heap, roots, &mut seen, Room::Exact);
+        } else {
+            let bound = heap.all_words() + heap.stack_words() + heap.stack_reserve;
+            moved = pass(heap, bound, roots, Kind::Full, &[], &mut seen);
+        }
+        moved += leave_regions(heap, heap.stack_reserve, roots, &seen);
+        after_full(heap);
+        let mut exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
+        // A process that waits for long forgets what it sent: everything must fit in its cell.
+        if let Some(s) = &mut heap.sent
+            && !s.keep(|_| false)
+        {
+            heap.sent = None;
+        }
+        // Joined duplicates are dead words until the copy below leaves them behind.
+        exact -= dedup::dedup(heap, roots);
+        if exact < heap.block_words() {
+            moved += pass(heap, exact, roots, Kind::Resize, &[], &mut Vec::new());
+        }
+        heap.grow_next = false;
+        heap.shrink_next = false;
+        heap.small_sweeps = 0;
+        finish(heap);
+        check_collected(heap, heap.stack_reserve);
+        if stress() {
+            look(heap, roots, "compacted", false);
+        }
+        moved
     }
-    absorb_fragment_lists(heap);
-    let mut seen = Vec::new();
-    let mut moved;
-    if is_large(heap) {
-        let bound = heap.used_words() + heap.frag_words + heap.stack_words() + heap.stack_reserve;
-        moved = pass(heap, bound, roots, Kind::Young, &[], &mut seen);
-        moved += compact::collect(heap, roots, &mut seen, Room::Exact);
-    } else {
-        let bound = heap.all_words() + heap.stack_words() + heap.stack_reserve;
-        moved = pass(heap, bound, roots, Kind::Full, &[], &mut seen);
-    }
-    moved += leave_regions(heap, heap.stack_reserve, roots, &seen);
-    after_full(heap);
-    let mut exact = heap.used_words() + heap.stack_words() + heap.stack_reserve;
-    // A process that waits for long forgets what it sent: everything must fit in its cell.
-    if let Some(s) = &mut heap.sent
-        && !s.keep(|_| false)
-    {
-        heap.sent = None;
-    }
-    // Joined duplicates are dead words until the copy below leaves them behind.
-    exact -= dedup::dedup(heap, roots);
-    if exact < heap.block_words() {
-        moved += pass(heap, exact, roots, Kind::Resize, &[], &mut Vec::new());
-    }
-    heap.grow_next = false;
-    heap.shrink_next = false;
-    heap.small_sweeps = 0;
-    finish(heap);
-    check_collected(heap, heap.stack_reserve);
-    if stress() {
-        look(heap, roots, "compacted", false);
-    }
-    moved
 }
 
 /// Leaves the young block, which was just copied, `free` free words. In stress mode it may move
@@ -256,7 +275,8 @@ pub(crate) unsafe fn trim(heap: &mut Heap, free: usize, roots: &mut [&mut [Term]
     if size == heap.block_words() && (!stress() || stress::below(4) != 0) {
         return 0;
     }
-    pass(heap, size, roots, Kind::Resize, &[], &mut Vec::new())
+    // SAFETY: by the contract; the new size has room for everything in use.
+    unsafe { pass(heap, size, roots, Kind::Resize, &[], &mut Vec::new()) }
 }
 
 /// Frees the heap and everything that its objects own, at the end of a process. An inline block
@@ -267,28 +287,31 @@ pub(crate) unsafe fn trim(heap: &mut Heap, free: usize, roots: &mut [&mut [Term]
 pub unsafe fn destroy(heap: &mut Heap) {
     let _doing = fence::doing(&"as the process ended");
     // The lists now include what fragments own.
-    absorb_fragment_lists(heap);
-    if let Some(s) = heap.sent.take() {
-        sent::give_up(s);
-    }
-    release_off_heap(&mut heap.off_heap);
-    release_off_heap(&mut heap.old_off_heap);
-    // Fragments free their blocks as they are dropped.
-    heap.frags = Vec::new();
-    heap.frag_words = 0;
-    if !heap.inline_block {
-        if stress() {
-            poison(heap.heap, heap.block_words());
+    // SAFETY: by the contract, nobody uses the heap any more; its blocks came from `alloc_block`.
+    unsafe {
+        absorb_fragment_lists(heap);
+        if let Some(s) = heap.sent.take() {
+            sent::give_up(s);
         }
-        free_block(heap.heap, heap.block_words());
+        release_off_heap(&mut heap.off_heap);
+        release_off_heap(&mut heap.old_off_heap);
+        // Fragments free their blocks as they are dropped.
+        heap.frags = Vec::new();
+        heap.frag_words = 0;
+        if !heap.inline_block {
+            if stress() {
+                poison(heap.heap, heap.block_words());
+            }
+            free_block(heap.heap, heap.block_words());
+        }
+        // Releases the holds of a sweep that was under way.
+        steps::forget(heap);
+        free_block(heap.old_heap, heap.old_block_words());
+        let n = std::ptr::null_mut();
+        (heap.heap, heap.htop, heap.stop, heap.hend) = (n, n, n, n);
+        (heap.high_water, heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n, n);
+        heap.inline_block = false;
     }
-    // Releases the holds of a sweep that was under way.
-    steps::forget(heap);
-    free_block(heap.old_heap, heap.old_block_words());
-    let n = std::ptr::null_mut();
-    (heap.heap, heap.htop, heap.stop, heap.hend) = (n, n, n, n);
-    (heap.high_water, heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n, n);
-    heap.inline_block = false;
 }
 
 /// A minor collection.
@@ -297,9 +320,12 @@ pub unsafe fn destroy(heap: &mut Heap) {
 /// As for [`collect`]; `mature` words at the start of the young block are below the high-water
 /// mark.
 unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature: usize) -> usize {
-    let moved = minor_copy(heap, need, roots, mature);
-    finish(heap);
-    moved
+    // SAFETY: by the contract.
+    unsafe {
+        let moved = minor_copy(heap, need, roots, mature);
+        finish(heap);
+        moved
+    }
 }
 
 /// The copy of a minor collection.
@@ -313,22 +339,25 @@ unsafe fn minor_copy(
     mature: usize,
 ) -> usize {
     // The first promotion: the old block gets room for everything that is young now.
-    if mature > 0 && heap.old_heap.is_null() {
-        let n = match stress::roll(2) {
-            true => mature + stress::below(64),
-            false if mature > IN_PLACE_WORDS.load(Ordering::Relaxed) => {
-                old_size_for(mature + spare_words(mature, is_crowded()), is_crowded())
-            }
-            false if is_growing(heap.block_words(), heap.serves, is_crowded()) => {
-                heap_size_for(heap.used_words() * 2)
-            }
-            false => heap_size_for(heap.used_words()),
-        };
-        heap.old_heap = alloc_block(n);
-        heap.old_htop = heap.old_heap;
-        heap.old_hend = heap.old_heap.add(n);
+    // SAFETY: by the contract: the old block is new, or has room for what is mature.
+    unsafe {
+        if mature > 0 && heap.old_heap.is_null() {
+            let n = match stress::roll(2) {
+                true => mature + stress::below(64),
+                false if mature > IN_PLACE_WORDS.load(Ordering::Relaxed) => {
+                    old_size_for(mature + spare_words(mature, is_crowded()), is_crowded())
+                }
+                false if is_growing(heap.block_words(), heap.serves, is_crowded()) => {
+                    heap_size_for(heap.used_words() * 2)
+                }
+                false => heap_size_for(heap.used_words()),
+            };
+            heap.old_heap = alloc_block(n);
+            heap.old_htop = heap.old_heap;
+            heap.old_hend = heap.old_heap.add(n);
+        }
+        copy_young(heap, need, roots, Kind::Minor, &mut Vec::new())
     }
-    copy_young(heap, need, roots, Kind::Minor, &mut Vec::new())
 }
 
 /// Copies the young generation. A minor collection promotes its mature part and copies the rest.
@@ -381,7 +410,8 @@ unsafe fn copy_young(
         };
     }
     // This ends the plan for the worst case. From here on it is known what lives.
-    let mut moved = pass(heap, size, roots, kind, &[], seen);
+    // SAFETY: by the contract; `size` words suffice if everything lives.
+    let mut moved = unsafe { pass(heap, size, roots, kind, &[], seen) };
     let large = all > PROMOTED_AT_ONCE_WORDS;
     // Seven eighths survived: the next collection promotes fresh objects as well.
     heap.all_survives = large && !heap.window && moved >= all / 8 * 7;
@@ -389,10 +419,13 @@ unsafe fn copy_young(
     // The old block of a small heap, or of a process that computes, is needed again soon.
     let empty = heap.old_htop == heap.old_heap && !heap.old_heap.is_null();
     if empty && heap.old_block_words() > kept_empty_words(heap.serves, is_crowded()) {
-        free_block(heap.old_heap, heap.old_block_words());
-        let n = std::ptr::null_mut();
-        (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
-        steps::forget(heap);
+        // SAFETY: nothing lies in the old block, which came from `alloc_block`.
+        unsafe {
+            free_block(heap.old_heap, heap.old_block_words());
+            let n = std::ptr::null_mut();
+            (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
+            steps::forget(heap);
+        }
     }
     let want = heap.used_words() + heap.stack_words() + need;
     let size = heap.block_words();
@@ -404,27 +437,36 @@ unsafe fn copy_young(
     heap.grow_next = false;
     heap.shrink_next &= want < size / 4;
     if want > size {
-        moved += pass(
-            heap,
-            heap_size_for(want),
-            roots,
-            Kind::Resize,
-            &[],
-            &mut Vec::new(),
-        );
+        // SAFETY: by the contract; the target is larger than everything in use.
+        unsafe {
+            moved += pass(
+                heap,
+                heap_size_for(want),
+                roots,
+                Kind::Resize,
+                &[],
+                &mut Vec::new(),
+            );
+        }
     } else if heap.serves && part >= MOST_YOUNG_WORDS / 2 && size / 2 > want + part {
         // Copying survivors takes time: no more may gather in front of a large old generation.
         let target = heap_size_for((want + part).max(heap.min_heap_words));
-        if target < size {
-            moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+        // SAFETY: by the contract; the target has room for everything in use and the need.
+        unsafe {
+            if target < size {
+                moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+            }
         }
     } else if size > LARGE_WORDS && want < size / 4 && room == 0 && !stays {
         // A small young generation in front of a large old one would be collected too often.
         let least = part.max(wide).max(kept).max(heap.min_heap_words);
         let target = heap_size_for((3 * want).max(least));
-        if target < size {
-            heap.shrunk = place_of(size);
-            moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+        // SAFETY: by the contract; the target has room for everything in use and the need.
+        unsafe {
+            if target < size {
+                heap.shrunk = place_of(size);
+                moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+            }
         }
     } else {
         let too_soon = matches!(kind, Kind::Minor) && kept > 0;
@@ -470,16 +512,21 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
         size = bound;
     }
     let mut seen = Vec::new();
-    let mut moved = pass(heap, size, roots, Kind::Full, &[], &mut seen);
-    moved += leave_regions(heap, need, roots, &seen);
-    after_full(heap);
+    // SAFETY: by the contract; `bound` counts everything.
+    let mut moved = unsafe { pass(heap, size, roots, Kind::Full, &[], &mut seen) };
+    // SAFETY: by the contract; `seen` has what the pass has just met.
+    unsafe {
+        moved += leave_regions(heap, need, roots, &seen);
+        after_full(heap);
+    }
     let used = heap.used_words();
     // This much is not copied again: the block becomes the old generation in place. In the window
     // nothing may become old.
     let settles = used > IN_PLACE_WORDS.load(Ordering::Relaxed) || (used > 0 && stress::roll(3));
     if settles && !heap.window {
         let young = young_words_for(heap, used, need);
-        settle_old(heap, young);
+        // SAFETY: by the contract; the pass has left everything live in the young block.
+        unsafe { settle_old(heap, young) };
         heap.grow_next = false;
         finish(heap);
         return moved;
@@ -504,8 +551,11 @@ unsafe fn full_sweep(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]]) ->
         if target < block {
             heap.shrunk = place_of(block);
         }
-        if target < size {
-            moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+        // SAFETY: by the contract; the target has room for everything in use and the need.
+        unsafe {
+            if target < size {
+                moved += pass(heap, target, roots, Kind::Resize, &[], &mut Vec::new());
+            }
         }
     } else {
         heap.grow_next = want > size / 4 * 3;
@@ -534,7 +584,8 @@ unsafe fn leave_regions(
     if seen.is_empty() {
         return 0;
     }
-    let (areas, kept, left) = worth_leaving(seen);
+    // SAFETY: the heap holds the regions in `seen`, whose terms it refers to.
+    let (areas, kept, left) = unsafe { worth_leaving(seen) };
     if areas.is_empty() {
         return 0;
     }
@@ -552,7 +603,8 @@ unsafe fn leave_regions(
     // enough.
     let bound = heap.all_words() + kept + heap.stack_words() + need;
     let size = heap_size_for(bound).max(heap_size_for(heap.min_heap_words));
-    pass(heap, size, roots, Kind::Full, &areas, &mut Vec::new())
+    // SAFETY: by the contract; `bound` counts everything, and `areas` are of live regions.
+    unsafe { pass(heap, size, roots, Kind::Full, &areas, &mut Vec::new()) }
 }
 
 /// Records what a full sweep has left, in both generations: after a collection in place, most is in
@@ -597,8 +649,11 @@ fn finish(heap: &mut Heap) {
 /// # Safety
 /// The heap owns its fragments, whose lists are in order.
 unsafe fn absorb_fragment_lists(heap: &mut Heap) {
-    for f in &mut heap.frags {
-        heap.off_heap.append(&mut f.off_heap);
+    // SAFETY: by the contract, objects of fragments now live as long as those of the heap.
+    unsafe {
+        for f in &mut heap.frags {
+            heap.off_heap.append(&mut f.off_heap);
+        }
+        heap.frag_words = heap.frags.iter().map(|f| f.used_words()).sum();
     }
-    heap.frag_words = heap.frags.iter().map(|f| f.used_words()).sum();
 }

@@ -20,33 +20,38 @@ pub(crate) unsafe fn collect(
     roots: &mut [&mut [Term]],
     fullsweep: bool,
 ) -> usize {
-    look(heap, roots, "before a collection", true);
-    // A requested full sweep stays one if others come before it.
-    let fullsweep = fullsweep || heap.need_fullsweep;
-    let mut moved = 0;
-    // Unrequested collections come before the requested one: compactions, full sweeps, minor ones.
-    while below(6) == 0 {
-        disturb(heap);
-        moved += match below(often(heap, 4)) {
-            0 => shrink_to_fit(heap, roots),
-            n => collect_once(heap, 0, roots, n == 1),
-        };
-        if below(2) == 0 {
-            moved += trim(heap, heap.stack_reserve, roots);
+    // SAFETY: by the contract, which holds again after each collection, since the roots are
+    // updated.
+    unsafe {
+        look(heap, roots, "before a collection", true);
+        // A requested full sweep stays one if others come before it.
+        let fullsweep = fullsweep || heap.need_fullsweep;
+        let mut moved = 0;
+        // Unrequested collections come before the requested one: compactions, full sweeps, minor
+        // ones.
+        while below(6) == 0 {
+            disturb(heap);
+            moved += match below(often(heap, 4)) {
+                0 => shrink_to_fit(heap, roots),
+                n => collect_once(heap, 0, roots, n == 1),
+            };
+            if below(2) == 0 {
+                moved += trim(heap, heap.stack_reserve, roots);
+            }
+            look(heap, roots, "between two collections", false);
         }
-        look(heap, roots, "between two collections", false);
+        disturb(heap);
+        // A requested minor collection may be a full one: callers rely on neither.
+        let full = fullsweep || below(often(heap, 4)) == 0;
+        moved += collect_once(heap, need, roots, full);
+        if let Some(spare) = spare(heap) {
+            moved += trim(heap, need + heap.stack_reserve + spare, roots);
+        }
+        look(heap, roots, "after a collection", false);
+        // As if allocations since then asked for another one.
+        heap.gc_wanted = below(8) == 0;
+        moved
     }
-    disturb(heap);
-    // A requested minor collection may be a full one: callers rely on neither.
-    let full = fullsweep || below(often(heap, 4)) == 0;
-    moved += collect_once(heap, need, roots, full);
-    if let Some(spare) = spare(heap) {
-        moved += trim(heap, need + heap.stack_reserve + spare, roots);
-    }
-    look(heap, roots, "after a collection", false);
-    // As if allocations since then asked for another one.
-    heap.gc_wanted = below(8) == 0;
-    moved
 }
 
 /// A full sweep, otherwise one of `n` collections, ends a sweep in steps: a generation that is
