@@ -118,15 +118,20 @@ impl Map {
     /// marked in the map.
     #[inline(always)]
     unsafe fn lead(&self, slot: *mut Term) {
-        let t = *slot;
-        let tag = t.raw() & 3;
-        if tag != TAG_LIST && tag != TAG_BOXED {
-            return;
-        }
-        let a = t.ptr() as usize;
-        // An address below the start wraps round to a large number: one comparison tests both ends.
-        if a.wrapping_sub(self.moves.0) < self.moves.1 {
-            *slot = Term::from_raw(self.place((a - self.base) >> 3) as u64 | tag);
+        // SAFETY: by the contract. `place` returns the new address of a live object of the same
+        // kind.
+        unsafe {
+            let t = *slot;
+            let tag = t.raw() & 3;
+            if tag != TAG_LIST && tag != TAG_BOXED {
+                return;
+            }
+            let a = t.ptr() as usize;
+            // An address below the start wraps round to a large number: one comparison tests both
+            // ends.
+            if a.wrapping_sub(self.moves.0) < self.moves.1 {
+                *slot = Term::from_raw(self.place((a - self.base) >> 3) as u64 | tag);
+            }
         }
     }
     /// As [`Map::lead`], for all terms of the object at `p`.
@@ -137,15 +142,19 @@ impl Map {
     unsafe fn lead_object(&self, p: *mut Term) {
         // A match context also has the address of its bytes. If the binary is a heap binary, these
         // bytes move with it.
-        let context = header_subtag((*p).raw()) as u8 == Subtag::MatchContext as u8;
-        // If the binary is on the heap, the address of the bytes follows it.
-        let inside = context && (*p.add(2)).raw() == (*p.add(1)).ptr() as u64 + 16;
-        let (a, b) = layout::term_range(p);
-        for k in a..b {
-            self.lead(p.add(k));
-        }
-        if inside {
-            (p.add(2) as *mut u64).write((*p.add(1)).ptr() as u64 + 16);
+        // SAFETY: by the contract: a whole object, so all words that its header implies may be read
+        // and written.
+        unsafe {
+            let context = header_subtag((*p).raw()) as u8 == Subtag::MatchContext as u8;
+            // If the binary is on the heap, the address of the bytes follows it.
+            let inside = context && (*p.add(2)).raw() == (*p.add(1)).ptr() as u64 + 16;
+            let (a, b) = layout::term_range(p);
+            for k in a..b {
+                self.lead(p.add(k));
+            }
+            if inside {
+                (p.add(2) as *mut u64).write((*p.add(1)).ptr() as u64 + 16);
+            }
         }
     }
     /// As [`Map::lead`], for all terms in the words at `p`, which are whole objects.
@@ -154,16 +163,19 @@ impl Map {
     /// The words are initialised, and may be written to; otherwise as for [`Map::lead`].
     unsafe fn lead_area(&self, p: *mut Term, words: usize) {
         let mut i = 0;
-        while i < words {
-            let q = p.add(i);
-            // A word without a header's tag is a slot of a cell. `NON_VALUE` has that tag, and is a
-            // single word.
-            if *q == Term::NON_VALUE || !(*q).is_header() {
-                self.lead(q);
-                i += 1;
-            } else {
-                self.lead_object(q);
-                i += layout::object_words(q);
+        // SAFETY: by the contract: `q` is the start of a whole object, or a slot of a cell.
+        unsafe {
+            while i < words {
+                let q = p.add(i);
+                // A word without a header's tag is a slot of a cell. `NON_VALUE` has that tag, and
+                // is a single word.
+                if *q == Term::NON_VALUE || !(*q).is_header() {
+                    self.lead(q);
+                    i += 1;
+                } else {
+                    self.lead_object(q);
+                    i += layout::object_words(q);
+                }
             }
         }
     }
@@ -185,26 +197,31 @@ impl Map {
                 continue;
             }
             i += rest.trailing_zeros() as usize;
-            let p = from.add(i);
+            // SAFETY: `i` is less than the number of words.
+            let p = unsafe { from.add(i) };
             // An object starts here, or this is a slot of a cell: objects are stepped over as a
             // whole.
-            if (*p).raw() & 3 == TAG_HEADER {
-                let n = layout::object_words(p);
-                self.lead_object(p);
-                if to != p {
-                    // `copy`, not `copy_nonoverlapping`: the object may move by less than its own
-                    // length.
-                    std::ptr::copy(p, to, n);
+            // SAFETY: by the contract. A header is the start of a whole live object; what lies at
+            // `to` was moved already, or is dead.
+            unsafe {
+                if (*p).raw() & 3 == TAG_HEADER {
+                    let n = layout::object_words(p);
+                    self.lead_object(p);
+                    if to != p {
+                        // `copy`, not `copy_nonoverlapping`: the object may move by less than its
+                        // own length.
+                        std::ptr::copy(p, to, n);
+                    }
+                    to = to.add(n);
+                    i += n;
+                } else {
+                    self.lead(p);
+                    if to != p {
+                        to.write(*p);
+                    }
+                    to = to.add(1);
+                    i += 1;
                 }
-                to = to.add(n);
-                i += n;
-            } else {
-                self.lead(p);
-                if to != p {
-                    to.write(*p);
-                }
-                to = to.add(1);
-                i += 1;
             }
         }
         to
@@ -252,7 +269,8 @@ impl<'a> Marker<'a> {
     /// # Safety
     /// As for [`Marker::advance`].
     unsafe fn finish(&mut self) {
-        while !self.advance(usize::MAX) {}
+        // SAFETY: by the contract.
+        unsafe { while !self.advance(usize::MAX) {} }
     }
     /// Marks what the pending slots lead to, and looks at no more than about `slots` slots. Returns
     /// whether nothing is left to look at.
@@ -263,31 +281,35 @@ impl<'a> Marker<'a> {
     pub(super) unsafe fn advance(&mut self, slots: usize) -> bool {
         let mut seen = 0;
         loop {
-            while let Some((mut at, end)) = self.todo.pop() {
-                let from = at;
-                // Slots are added until the ring is full; then one of them is visited, which makes
-                // room for one.
-                while at < end && self.put - self.taken < AHEAD {
-                    self.meet(at);
-                    at = at.add(1);
+            // SAFETY: by the contract. Areas to do are slots of marked objects, and a slot is
+            // pending when the ring is visited.
+            unsafe {
+                while let Some((mut at, end)) = self.todo.pop() {
+                    let from = at;
+                    // Slots are added until the ring is full; then one of them is visited, which
+                    // makes room for one.
+                    while at < end && self.put - self.taken < AHEAD {
+                        self.meet(at);
+                        at = at.add(1);
+                    }
+                    seen += (at as usize - from as usize) >> 3;
+                    // The rest of the area goes back first, so that the object visited now is
+                    // looked at before it: depth first.
+                    if at < end {
+                        self.todo.push((at, end));
+                        self.visit_next();
+                    }
+                    // The pending slots stay for the next step: they lie in the old generation,
+                    // which does not move.
+                    if seen >= slots {
+                        return false;
+                    }
                 }
-                seen += (at as usize - from as usize) >> 3;
-                // The rest of the area goes back first, so that the object visited now is looked at
-                // before it: depth first.
-                if at < end {
-                    self.todo.push((at, end));
-                    self.visit_next();
+                if self.taken == self.put {
+                    return true;
                 }
-                // The pending slots stay for the next step: they lie in the old generation, which
-                // does not move.
-                if seen >= slots {
-                    return false;
-                }
+                self.visit_next();
             }
-            if self.taken == self.put {
-                return true;
-            }
-            self.visit_next();
         }
     }
     /// Marks the target of a slot outside the generation, if it points there. The slot is not kept:
@@ -296,13 +318,16 @@ impl<'a> Marker<'a> {
     /// # Safety
     /// `slot` may be read and written, and holds a term of the heap.
     pub(super) unsafe fn mark_root(&mut self, slot: *mut Term) {
-        let t = *slot;
-        let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
-        if inside
-            && (t.is_list_ptr() || t.is_boxed())
-            && let Some(range) = self.visit(slot)
-        {
-            self.todo.push(range);
+        // SAFETY: by the contract; a pointer inside leads to a whole object of the generation.
+        unsafe {
+            let t = *slot;
+            let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
+            if inside
+                && (t.is_list_ptr() || t.is_boxed())
+                && let Some(range) = self.visit(slot)
+            {
+                self.todo.push(range);
+            }
         }
     }
     /// Adds `slot` to the pending slots if it points into the generation. The ring has room for it.
@@ -311,7 +336,8 @@ impl<'a> Marker<'a> {
     /// `slot` may be read and written until it is visited, and holds a term of the heap.
     #[inline(always)]
     unsafe fn meet(&mut self, slot: *mut Term) {
-        let t = *slot;
+        // SAFETY: by the contract.
+        let t = unsafe { *slot };
         let tag = t.raw() & 3;
         if tag != TAG_LIST && tag != TAG_BOXED {
             return;
@@ -337,8 +363,11 @@ impl<'a> Marker<'a> {
     unsafe fn visit_next(&mut self) {
         let slot = self.ahead[self.taken % AHEAD];
         self.taken += 1;
-        if let Some(range) = self.visit(slot) {
-            self.todo.push(range);
+        // SAFETY: by the contract: a pending slot is a pointer into the generation.
+        unsafe {
+            if let Some(range) = self.visit(slot) {
+                self.todo.push(range);
+            }
         }
     }
     /// Marks the target of `*slot`. Returns its slots that may hold terms, if it was not marked
@@ -348,28 +377,31 @@ impl<'a> Marker<'a> {
     /// `*slot` is a pointer into the generation, to a whole object.
     #[inline(always)]
     unsafe fn visit(&mut self, slot: *mut Term) -> Option<(*mut Term, *mut Term)> {
-        let t = *slot;
-        let p = t.ptr();
-        let i = (p as usize).wrapping_sub(self.map.base) >> 3;
-        if self.map.is_live(i) {
-            return None;
-        }
-        let h = *p;
-        if t.is_list_ptr() {
-            // A forwarding mark of `mark_sent`: the cell also lies in a region.
-            if h == Term::NON_VALUE {
-                return self.sent(slot, *p.add(1));
+        // SAFETY: by the contract. The object is whole, or has a forwarding mark.
+        unsafe {
+            let t = *slot;
+            let p = t.ptr();
+            let i = (p as usize).wrapping_sub(self.map.base) >> 3;
+            if self.map.is_live(i) {
+                return None;
             }
-            self.map.set_live(i, 2);
-            return slots(p, 0, 2);
+            let h = *p;
+            if t.is_list_ptr() {
+                // A forwarding mark of `mark_sent`: the cell also lies in a region.
+                if h == Term::NON_VALUE {
+                    return self.sent(slot, *p.add(1));
+                }
+                self.map.set_live(i, 2);
+                return slots(p, 0, 2);
+            }
+            // No header has this tag: it is a forwarding mark of `mark_sent`.
+            if h.is_boxed() {
+                return self.sent(slot, h);
+            }
+            self.map.set_live(i, layout::object_words(p));
+            let (a, b) = layout::term_range(p);
+            slots(p, a, b)
         }
-        // No header has this tag: it is a forwarding mark of `mark_sent`.
-        if h.is_boxed() {
-            return self.sent(slot, h);
-        }
-        self.map.set_live(i, layout::object_words(p));
-        let (a, b) = layout::term_range(p);
-        slots(p, a, b)
     }
     /// Redirects `*slot` to `to`, the copy of a sent term.
     ///
@@ -378,9 +410,12 @@ impl<'a> Marker<'a> {
     /// heap holds.
     #[cold]
     unsafe fn sent(&mut self, slot: *mut Term, to: Term) -> Option<(*mut Term, *mut Term)> {
-        *slot = to;
-        self.notes.note(to);
-        None
+        // SAFETY: by the contract, the slot may be written.
+        unsafe {
+            *slot = to;
+            self.notes.note(to);
+            None
+        }
     }
     /// Adds a slot outside the generation to the pending ones. Regions that it points into were
     /// noted when it was copied.
@@ -389,14 +424,17 @@ impl<'a> Marker<'a> {
     /// As for [`Marker::meet`].
     #[inline(always)]
     unsafe fn mark_from(&mut self, slot: *mut Term) {
-        let t = *slot;
-        let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
-        if inside && (t.is_list_ptr() || t.is_boxed()) {
-            // `meet` needs room in the ring.
-            if self.put - self.taken == AHEAD {
-                self.finish();
+        // SAFETY: by the contract; the ring has room for the slot.
+        unsafe {
+            let t = *slot;
+            let inside = (t.ptr() as usize).wrapping_sub(self.map.base) < self.map.len;
+            if inside && (t.is_list_ptr() || t.is_boxed()) {
+                // `meet` needs room in the ring.
+                if self.put - self.taken == AHEAD {
+                    self.finish();
+                }
+                self.meet(slot);
             }
-            self.meet(slot);
         }
     }
     /// As [`Marker::mark_from`], for the words at `p`, which are whole objects.
@@ -405,18 +443,21 @@ impl<'a> Marker<'a> {
     /// The words are initialised, and stay in place until the marker has finished.
     unsafe fn mark_area(&mut self, p: *mut Term, words: usize) {
         let mut i = 0;
-        while i < words {
-            let q = p.add(i);
-            if *q == Term::NON_VALUE || !(*q).is_header() {
-                self.mark_from(q);
-                i += 1;
-                continue;
+        // SAFETY: by the contract: `q` is the start of a whole object, or a slot of a cell.
+        unsafe {
+            while i < words {
+                let q = p.add(i);
+                if *q == Term::NON_VALUE || !(*q).is_header() {
+                    self.mark_from(q);
+                    i += 1;
+                    continue;
+                }
+                let (a, b) = layout::term_range(q);
+                for k in a..b {
+                    self.mark_from(q.add(k));
+                }
+                i += layout::object_words(q);
             }
-            let (a, b) = layout::term_range(q);
-            for k in a..b {
-                self.mark_from(q.add(k));
-            }
-            i += layout::object_words(q);
         }
     }
 }
@@ -429,10 +470,13 @@ impl<'a> Marker<'a> {
 #[inline(always)]
 unsafe fn slots(p: *mut Term, mut a: usize, b: usize) -> Option<(*mut Term, *mut Term)> {
     let few = b.min(a + FEW_SLOTS);
-    while a < few && !((*p.add(a)).is_list_ptr() || (*p.add(a)).is_boxed()) {
-        a += 1;
+    // SAFETY: by the contract.
+    unsafe {
+        while a < few && !((*p.add(a)).is_list_ptr() || (*p.add(a)).is_boxed()) {
+            a += 1;
+        }
+        (a < b).then(|| (p.add(a), p.add(b)))
     }
-    (a < b).then(|| (p.add(a), p.add(b)))
 }
 
 /// Number of slots in front that [`slots`] checks.
@@ -469,7 +513,9 @@ pub(crate) unsafe fn collect(
     let mut m = Marker::new(heap.old_heap, len >> 3, Notes::new(true, Some(seen)));
     m.map.before = vec![0; m.map.live.len()];
     // Kept until everything is marked: it may be the only thing that keeps the regions alive.
-    let sent = mark_sent(|a| a.wrapping_sub(base) < len, &mut heap.sent);
+    // SAFETY: the sent terms are live, and everything that refers to them is marked or copied right
+    // after this.
+    let sent = unsafe { mark_sent(|a| a.wrapping_sub(base) < len, &mut heap.sent) };
     // Hints to what is about to move are dropped: a heap this large is seldom collected in place.
     if let Some(s) = &mut heap.sent
         && !s.keep(|t| (t.ptr() as usize).wrapping_sub(base) >= len)
@@ -477,29 +523,37 @@ pub(crate) unsafe fn collect(
         heap.sent = None;
     }
     // Three kinds of slots lead into the generation: roots, the stack, and the young block.
-    for r in roots.iter_mut() {
-        for t in r.iter_mut() {
-            m.mark_from(t);
+    // SAFETY: roots, stack and young block hold terms of the heap and stay in place until the
+    // marker has finished.
+    unsafe {
+        for r in roots.iter_mut() {
+            for t in r.iter_mut() {
+                m.mark_from(t);
+            }
         }
+        for i in 0..heap.stack_words() {
+            m.mark_from(heap.stop.add(i));
+        }
+        m.mark_area(heap.heap, heap.used_words());
+        m.finish();
+        // Free runs and a sweep in steps know places that are about to change. By now, `seen` holds
+        // the regions that the sweep held and that anything alive refers to.
+        steps::forget(heap);
     }
-    for i in 0..heap.stack_words() {
-        m.mark_from(heap.stop.add(i));
-    }
-    m.mark_area(heap.heap, heap.used_words());
-    m.finish();
-    // Free runs and a sweep in steps know places that are about to change. By now, `seen` holds the
-    // regions that the sweep held and that anything alive refers to.
-    steps::forget(heap);
     let (mut map, regions) = (m.map, m.notes.seen);
-    heap.old_off_heap.regions.keep_only(regions);
+    // SAFETY: everything live was marked or copied before, and its regions are in `regions`.
+    unsafe { heap.old_off_heap.regions.keep_only(regions) };
     drop(sent);
 
     let words = map.count();
     heap.dies_old = died_mostly(len >> 3, words);
     let block = heap.old_block_words();
-    if room == Room::Grow && stays(heap, len >> 3, words) {
-        steps::leave(heap, &mut map, words);
-        return words;
+    // SAFETY: the map has everything live, and nothing is known of runs and steps any more.
+    unsafe {
+        if room == Room::Grow && stays(heap, len >> 3, words) {
+            steps::leave(heap, &mut map, words);
+            return words;
+        }
     }
     let want = match room {
         // The next promoted terms have room at once, and the generation need not be swept for them.
@@ -525,11 +579,14 @@ pub(crate) unsafe fn collect(
         }
     };
     // Mapped blocks grow and shrink in place; others are exchanged.
-    let grown = want > block
-        && grow_block(heap.old_heap, block, want).is_some_and(|p| {
-            heap.old_heap = p;
-            true
-        });
+    // SAFETY: the old block came from `alloc_block`, and only its new address is used.
+    let grown = unsafe {
+        want > block
+            && grow_block(heap.old_heap, block, want).is_some_and(|p| {
+                heap.old_heap = p;
+                true
+            })
+    };
     // With a fence nothing slides: memory that somebody may have pointers to is protected as a
     // whole.
     let apart = (want != block || fence::on()) && !grown && !may_cut_block(block, want);
@@ -549,47 +606,61 @@ pub(crate) unsafe fn collect(
     // `grow_block` may have moved the block as a whole; pointers still have the old addresses,
     // which the map knows.
     let delta = (from as usize).wrapping_sub(base);
-    move_list(&mut heap.old_off_heap, &map, delta);
-    for r in roots.iter_mut() {
-        for t in r.iter_mut() {
-            map.lead(t);
+    // SAFETY: the map has everything live. All slots are words of the heap; the words of the
+    // generation are at `from`, and those at `to` are this heap's.
+    unsafe {
+        move_list(&mut heap.old_off_heap, &map, delta);
+        for r in roots.iter_mut() {
+            for t in r.iter_mut() {
+                map.lead(t);
+            }
         }
-    }
-    for i in 0..heap.stack_words() {
-        map.lead(heap.stop.add(i));
-    }
-    map.lead_area(heap.heap, heap.used_words());
-    // Every slot outside was redirected above. The slide redirects the slots inside, each before
-    // its object moves.
-    if map.slide(from) != to.add(words) {
-        fatal("a compaction moved other words than it had counted");
+        for i in 0..heap.stack_words() {
+            map.lead(heap.stop.add(i));
+        }
+        map.lead_area(heap.heap, heap.used_words());
+        // Every slot outside was redirected above. The slide redirects the slots inside, each
+        // before its object moves.
+        if map.slide(from) != to.add(words) {
+            fatal("a compaction moved other words than it had counted");
+        }
     }
 
-    let end = from.add(len >> 3);
     heap.old_heap = to;
-    heap.old_htop = to.add(words);
-    heap.old_hend = to.add(want);
+    // SAFETY: `to` has `want` words, and the live ones fit; `from` still has those of the old
+    // block.
+    let end = unsafe {
+        heap.old_htop = to.add(words);
+        heap.old_hend = to.add(want);
+        from.add(len >> 3)
+    };
     if apart {
-        if stress() {
-            poison(from, len >> 3);
+        // SAFETY: everything live has moved out of the block.
+        unsafe {
+            if stress() {
+                poison(from, len >> 3);
+            }
+            let _doing = fence::doing(&"in a full collection, of what is old");
+            free_block(from, block);
         }
-        let _doing = fence::doing(&"in a full collection, of what is old");
-        free_block(from, block);
     } else {
-        if stress() {
-            poison(heap.old_htop, (end as usize - heap.old_htop as usize) >> 3);
-        }
-        if want < block {
-            cut_block(from, block, want);
-        }
-        // Pages behind the live words that were in use go back to the system; those behind `end`
-        // were not in use. A process that computes comes back to them soon, and getting them again
-        // costs more than the promotions there.
-        let end = end.min(heap.old_hend);
-        if room == Room::Exact
-            || !comes_back(words_between(heap.old_htop, end), heap.serves, is_crowded())
-        {
-            decommit_between(heap.old_htop, end);
+        // SAFETY: nothing live lies behind `old_htop`, and the block has at least `want` words.
+        unsafe {
+            if stress() {
+                poison(heap.old_htop, (end as usize - heap.old_htop as usize) >> 3);
+            }
+            if want < block {
+                cut_block(from, block, want);
+            }
+            // Pages behind the live words that were in use go back to the system; those behind
+            // `end` were not in use. A process that computes comes back to them soon, and getting
+            // them again costs more than the promotions there.
+            let end = end.min(heap.old_hend);
+            if room == Room::Exact
+                || !comes_back(words_between(heap.old_htop, end), heap.serves, is_crowded())
+            {
+                decommit_between(heap.old_htop, end);
+            }
         }
     }
     words
@@ -621,16 +692,19 @@ unsafe fn move_list(list: &mut OffHeap, map: &Map, delta: usize) {
     while !p.is_null() {
         let i = (p as usize).wrapping_sub(map.base) >> 3;
         let here = p.wrapping_byte_add(delta);
-        let next = (*here.add(NEXT)).raw() as *mut Term;
-        if map.is_live(i) {
-            if header_subtag((*here).raw()) as u8 == Subtag::RefcBin as u8 {
-                list.bytes += (*here.add(1)).raw() as usize;
+        // SAFETY: `here` is an object of the list in its present place, whole by the contract.
+        unsafe {
+            let next = (*here.add(NEXT)).raw() as *mut Term;
+            if map.is_live(i) {
+                if header_subtag((*here).raw()) as u8 == Subtag::RefcBin as u8 {
+                    list.bytes += (*here.add(1)).raw() as usize;
+                }
+                (here.add(NEXT) as *mut u64).write(list.first as u64);
+                list.first = map.place(i) as *mut Term;
+            } else {
+                release_object(here);
             }
-            (here.add(NEXT) as *mut u64).write(list.first as u64);
-            list.first = map.place(i) as *mut Term;
-        } else {
-            release_object(here);
+            p = next;
         }
-        p = next;
     }
 }

@@ -34,14 +34,17 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
     // All objects in the order of their addresses, without those that own something.
     let mut objects: SmallVec<[Object; 64]> = SmallVec::new();
     let mut i = 0;
-    while i < words {
-        let p = heap.heap.add(i);
-        let cell = !(*p).is_header();
-        let n = if cell { 2 } else { layout::object_words(p) };
-        if cell || is_plain(p) {
-            objects.push((p, n, cell));
+    // SAFETY: the words below `used_words` are whole objects, or slots of cells.
+    unsafe {
+        while i < words {
+            let p = heap.heap.add(i);
+            let cell = !(*p).is_header();
+            let n = if cell { 2 } else { layout::object_words(p) };
+            if cell || is_plain(p) {
+                objects.push((p, n, cell));
+            }
+            i += n;
         }
-        i += n;
     }
     let mut saved = 0;
     // Joining two children may make their parents equal, so this repeats until a round finds
@@ -53,48 +56,60 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
         let mut k = 1;
         while k < objects.len() {
             let (p, n, cell) = objects[k];
-            let twin = objects[..k]
-                .iter()
-                .find(|o| o.1 == n && o.2 == cell && (0..n).all(|j| *o.0.add(j) == *p.add(j)));
-            match twin {
-                Some(o) => {
-                    same.push((p, o.0));
-                    saved += n;
-                    objects.remove(k);
+            // SAFETY: objects have `n` words each.
+            unsafe {
+                let twin = objects[..k]
+                    .iter()
+                    .find(|o| o.1 == n && o.2 == cell && (0..n).all(|j| *o.0.add(j) == *p.add(j)));
+                match twin {
+                    Some(o) => {
+                        same.push((p, o.0));
+                        saved += n;
+                        objects.remove(k);
+                    }
+                    None => k += 1,
                 }
-                None => k += 1,
             }
         }
         if same.is_empty() {
             return saved;
         }
         let lead = |slot: *mut Term| {
-            let t = *slot;
-            if t.is_immed() || t.is_header() {
-                return;
-            }
-            // The tag stays: a duplicate is of the same kind.
-            if let Some(s) = same.iter().find(|s| s.0 == t.ptr()) {
-                let tag = t.raw() & 3;
-                *slot = Term::from_raw(s.1 as u64 | tag);
+            // SAFETY: slots are roots, stack slots or words of whole objects of this heap.
+            unsafe {
+                let t = *slot;
+                if t.is_immed() || t.is_header() {
+                    return;
+                }
+                // The tag stays: a duplicate is of the same kind.
+                if let Some(s) = same.iter().find(|s| s.0 == t.ptr()) {
+                    let tag = t.raw() & 3;
+                    *slot = Term::from_raw(s.1 as u64 | tag);
+                }
             }
         };
         for r in roots.iter_mut() {
             r.iter_mut().for_each(|t| lead(t));
         }
-        for i in 0..heap.stack_words() {
-            lead(heap.stop.add(i));
+        // SAFETY: the stack has that many words.
+        unsafe {
+            for i in 0..heap.stack_words() {
+                lead(heap.stop.add(i));
+            }
         }
         let mut i = 0;
         while i < words {
-            let p = heap.heap.add(i);
-            if (*p).is_header() {
-                let (a, b) = layout::term_range(p);
-                (a..b).for_each(|k| lead(p.add(k)));
-                i += layout::object_words(p);
-            } else {
-                lead(p);
-                i += 1;
+            // SAFETY: `i` is less than `words`: the start of a whole object, or a slot of a cell.
+            unsafe {
+                let p = heap.heap.add(i);
+                if (*p).is_header() {
+                    let (a, b) = layout::term_range(p);
+                    (a..b).for_each(|k| lead(p.add(k)));
+                    i += layout::object_words(p);
+                } else {
+                    lead(p);
+                    i += 1;
+                }
             }
         }
     }
@@ -105,14 +120,17 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
 /// # Safety
 /// `p` is the header of a whole object.
 unsafe fn is_plain(p: *const Term) -> bool {
-    match header_subtag((*p).raw()) {
-        Subtag::Tuple
-        | Subtag::PosBig
-        | Subtag::NegBig
-        | Subtag::Float
-        | Subtag::Record
-        | Subtag::Map => true,
-        Subtag::Ref => !layout::is_magic(p),
-        _ => false,
+    // SAFETY: by the contract.
+    unsafe {
+        match header_subtag((*p).raw()) {
+            Subtag::Tuple
+            | Subtag::PosBig
+            | Subtag::NegBig
+            | Subtag::Float
+            | Subtag::Record
+            | Subtag::Map => true,
+            Subtag::Ref => !layout::is_magic(p),
+            _ => false,
+        }
     }
 }

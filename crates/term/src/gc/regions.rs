@@ -152,11 +152,14 @@ pub(crate) unsafe fn mark_sent(
         let p = e.term.ptr();
         // The marks are those of a moved object: `forward` and `visit` follow them without knowing
         // of regions.
-        if e.term.is_list_ptr() {
-            p.write(Term::NON_VALUE);
-            p.add(1).write(e.shared);
-        } else {
-            p.write(e.shared);
+        // SAFETY: by the contract: the object's first words may be overwritten by a mark.
+        unsafe {
+            if e.term.is_list_ptr() {
+                p.write(Term::NON_VALUE);
+                p.add(1).write(e.shared);
+            } else {
+                p.write(e.shared);
+            }
         }
     }
     if s.is_empty() {
@@ -175,10 +178,13 @@ pub(super) unsafe fn moved_to(t: Term, mine: impl Fn(usize) -> bool) -> Option<T
     if !mine(p as usize) {
         return Some(t);
     }
-    let h = *p;
-    match t.is_list_ptr() {
-        true => (h == Term::NON_VALUE).then(|| *p.add(1)),
-        false => h.is_boxed().then_some(h),
+    // SAFETY: by the contract: a moved object has its mark, and a dead one is still whole.
+    unsafe {
+        let h = *p;
+        match t.is_list_ptr() {
+            true => (h == Term::NON_VALUE).then(|| *p.add(1)),
+            false => h.is_boxed().then_some(h),
+        }
     }
 }
 
@@ -224,34 +230,43 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
         })
         .collect();
     // Each by itself first: most regions that take too much do so without the others.
-    some.retain_mut(|l| {
-        l.left = l.limit;
-        count_out(std::slice::from_mut(l)).is_ok()
-    });
+    // SAFETY: by the contract.
+    unsafe {
+        some.retain_mut(|l| {
+            l.left = l.limit;
+            count_out(std::slice::from_mut(l)).is_ok()
+        });
+    }
     some.sort_unstable_by_key(|l| l.area);
     // A region that takes too much is not left, and then nothing is copied on its behalf: count
     // again without it. Each round takes as many steps as words may be copied.
     for _ in 0..LEAVE_ROUNDS {
         some.iter_mut().for_each(|l| l.left = l.limit);
-        match count_out(&mut some) {
-            Ok(kept) => {
-                let words = some.iter().map(|l| l.seen.region.words).sum();
-                return (some.iter().map(|l| l.area).collect(), kept, words);
-            }
-            Err(i) => {
-                some.remove(i);
+        // SAFETY: by the contract.
+        unsafe {
+            match count_out(&mut some) {
+                Ok(kept) => {
+                    let words = some.iter().map(|l| l.seen.region.words).sum();
+                    return (some.iter().map(|l| l.area).collect(), kept, words);
+                }
+                Err(i) => {
+                    some.remove(i);
+                }
             }
         }
     }
     // Too many depend on each other. Those that refer to no others can be judged alone.
     some.retain(|l| l.seen.region.is_leaf());
     some.iter_mut().for_each(|l| l.left = l.limit);
-    match count_out(&mut some) {
-        Ok(kept) => {
-            let words = some.iter().map(|l| l.seen.region.words).sum();
-            (some.iter().map(|l| l.area).collect(), kept, words)
+    // SAFETY: by the contract.
+    unsafe {
+        match count_out(&mut some) {
+            Ok(kept) => {
+                let words = some.iter().map(|l| l.seen.region.words).sum();
+                (some.iter().map(|l| l.area).collect(), kept, words)
+            }
+            Err(_) => (Vec::new(), 0, 0),
         }
-        Err(_) => (Vec::new(), 0, 0),
     }
 }
 
@@ -284,9 +299,12 @@ unsafe fn count_out(some: &mut [Leaving]) -> Result<usize, usize> {
                     }
                     at = i - 1;
                 }
-                let (words, (a, b)) = match t.is_list_ptr() {
-                    true => (2, (0, 2)),
-                    false => (layout::object_words(p), layout::term_range(p)),
+                // SAFETY: the term lies in one of the live regions, where objects are whole.
+                let (words, (a, b)) = unsafe {
+                    match t.is_list_ptr() {
+                        true => (2, (0, 2)),
+                        false => (layout::object_words(p), layout::term_range(p)),
+                    }
                 };
                 let l = &mut some[at];
                 // Each region has its own bound, so that the walk ends after as many steps as words
@@ -301,7 +319,10 @@ unsafe fn count_out(some: &mut [Leaving]) -> Result<usize, usize> {
                 };
                 l.left = left;
                 n += words;
-                todo.extend((a..b).map(|i| *p.add(i)));
+                // SAFETY: the words `a..b` are terms of that object.
+                unsafe {
+                    todo.extend((a..b).map(|i| *p.add(i)));
+                }
             }
         }
     }

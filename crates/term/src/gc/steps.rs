@@ -120,13 +120,16 @@ enum Phase {
 /// # Safety
 /// The words are of the old generation, and nothing live is there.
 unsafe fn write_run(p: *mut Term, words: usize) {
-    if words == 1 {
-        p.write(Term::NON_VALUE);
-    } else if words > 1 {
-        if stress() {
-            poison(p.add(1), words - 1);
+    // SAFETY: by the contract, nobody uses the words.
+    unsafe {
+        if words == 1 {
+            p.write(Term::NON_VALUE);
+        } else if words > 1 {
+            if stress() {
+                poison(p.add(1), words - 1);
+            }
+            (p as *mut u64).write(header(Subtag::PosBig, words - 1));
         }
-        (p as *mut u64).write(header(Subtag::PosBig, words - 1));
     }
 }
 
@@ -187,7 +190,8 @@ impl Runs {
                 m.set_live(at >> 3, used);
             }
         }
-        write_run(top, left);
+        // SAFETY: by the contract, nothing lies between `top` and the end of the run.
+        unsafe { write_run(top, left) };
         // The next collection continues to fill this run. `next` stands behind it, so its entry is
         // free.
         if again && left >= LEAST_RUN_WORDS && self.next > 0 {
@@ -212,12 +216,15 @@ impl Runs {
 /// # Safety
 /// The heap holds the regions that its terms point to.
 pub(super) unsafe fn forget(heap: &mut Heap) {
-    if let Some(mut r) = heap.runs.take()
-        && let Some(s) = &mut r.sweep
-    {
-        // These holds were the sweep's own, in addition to those of the heap.
-        s.marker.notes.seen.release_all();
-        s.promoted_regions.release_all();
+    // SAFETY: by the contract, the heap holds these regions as well.
+    unsafe {
+        if let Some(mut r) = heap.runs.take()
+            && let Some(s) = &mut r.sweep
+        {
+            // These holds were the sweep's own, in addition to those of the heap.
+            s.marker.notes.seen.release_all();
+            s.promoted_regions.release_all();
+        }
     }
 }
 
@@ -246,7 +253,8 @@ pub(super) unsafe fn make_room(
         None => (r.lived + spare_words(r.lived, is_crowded())).max(least_most),
     };
     let want = old + need + need / 2;
-    want <= most && want > block && grow(heap, want, most)
+    // SAFETY: by the contract; a heap with runs, or of enough old words, has an old generation.
+    unsafe { want <= most && want > block && grow(heap, want, most) }
 }
 
 /// Whether `words` words can be promoted; extends the end of the block for them if it may.
@@ -262,7 +270,8 @@ pub(super) unsafe fn has_room(heap: &mut Heap, words: usize) -> bool {
         true => 0,
         false => heap.old_words() + 2 * words,
     };
-    heap.old_heap.is_null() || room >= words || make_room(heap, words, true, least_most)
+    // SAFETY: by the contract.
+    unsafe { heap.old_heap.is_null() || room >= words || make_room(heap, words, true, least_most) }
 }
 
 /// Extends the block of the old generation to `to` words in place, or to fewer if there are not
@@ -275,14 +284,17 @@ unsafe fn grow(heap: &mut Heap, least: usize, to: usize) -> bool {
     let mut more = to - block;
     // Another user may have the addresses behind the block: half as many are tried, down to a
     // thirty-second of the block.
-    while more > 0 && block + more >= least {
-        if extend_block(heap.old_heap, block, block + more) {
-            heap.old_hend = heap.old_heap.add(block + more);
-            return true;
-        }
-        more /= 2;
-        if more < block / 32 {
-            break;
+    // SAFETY: by the contract: the block came from `alloc_block` with its present number of words.
+    unsafe {
+        while more > 0 && block + more >= least {
+            if extend_block(heap.old_heap, block, block + more) {
+                heap.old_hend = heap.old_heap.add(block + more);
+                return true;
+            }
+            more /= 2;
+            if more < block / 32 {
+                break;
+            }
         }
     }
     false
@@ -309,14 +321,17 @@ pub(super) unsafe fn after_minor(
     let (bytes, vheap) = (heap.old_off_heap.bytes, heap.old_vheap_bytes);
     let r = runs_of(heap, promoted);
     r.promoted += promoted;
-    if r.sweeps() {
-        // A sweep that looks at less than is promoted meanwhile would not end before the room is
-        // gone. With room enough it goes at the pace of those who wait.
-        let least = match tail + r.free_words > old / SPARE_PART {
-            true => 0,
-            false => (promoted * SLOTS_PER_PROMOTED).min(MOST_STEP_SLOTS),
-        };
-        return step_by(heap, least);
+    // SAFETY: by the contract.
+    unsafe {
+        if r.sweeps() {
+            // A sweep that looks at less than is promoted meanwhile would not end before the room
+            // is gone. With room enough it goes at the pace of those who wait.
+            let least = match tail + r.free_words > old / SPARE_PART {
+                true => 0,
+                false => (promoted * SLOTS_PER_PROMOTED).min(MOST_STEP_SLOTS),
+            };
+            return step_by(heap, least);
+        }
     }
     // As much was promoted as there is room left: half of it is used up. A sweep for next to
     // nothing is not worth it.
@@ -328,7 +343,8 @@ pub(super) unsafe fn after_minor(
     if heap.window || !heap.serves || !(used_up || pressed || stress::roll(3)) {
         return 0;
     }
-    begin(heap, roots)
+    // SAFETY: by the contract; no sweep is under way, as `sweeps` has just said.
+    unsafe { begin(heap, roots) }
 }
 
 /// Has a sweep that is under way keep the regions of promoted objects: it looks only at what was
@@ -378,26 +394,32 @@ unsafe fn begin(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     // All of these slots are looked at now and not kept: they may move, or be written to, before
     // the next step.
     let mut m = Marker::new(heap.old_heap, words, Notes::new(true, None));
-    for r in roots.iter_mut() {
-        for t in r.iter_mut() {
-            m.mark_root(t);
+    // SAFETY: roots and stack hold terms of the heap.
+    unsafe {
+        for r in roots.iter_mut() {
+            for t in r.iter_mut() {
+                m.mark_root(t);
+            }
         }
-    }
-    for i in 0..heap.stack_words() {
-        m.mark_root(heap.stop.add(i));
+        for i in 0..heap.stack_words() {
+            m.mark_root(heap.stop.add(i));
+        }
     }
     let (mut p, end) = (heap.heap, heap.htop);
     while p < end {
-        if *p == Term::NON_VALUE || !(*p).is_header() {
-            m.mark_root(p);
-            p = p.add(1);
-            continue;
+        // SAFETY: `p` is below `htop`: the start of a whole object, or a slot of a cell.
+        unsafe {
+            if *p == Term::NON_VALUE || !(*p).is_header() {
+                m.mark_root(p);
+                p = p.add(1);
+                continue;
+            }
+            let (a, b) = layout::term_range(p);
+            for k in a..b {
+                m.mark_root(p.add(k));
+            }
+            p = p.add(layout::object_words(p));
         }
-        let (a, b) = layout::term_range(p);
-        for k in a..b {
-            m.mark_root(p.add(k));
-        }
-        p = p.add(layout::object_words(p));
     }
     let r = heap.runs.get_or_insert_default();
     r.sweep = Some(Box::new(Sweep {
@@ -406,7 +428,8 @@ unsafe fn begin(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
         promoted_regions: RegionSet::default(),
         found: Found::default(),
     }));
-    step_by(heap, 0)
+    // SAFETY: by the contract.
+    unsafe { step_by(heap, 0) }
 }
 
 fn step_slots() -> usize {
@@ -419,9 +442,12 @@ fn step_slots() -> usize {
 /// # Safety
 /// The caller owns the heap, and nobody looks at it meanwhile.
 pub unsafe fn step(heap: &mut Heap) -> usize {
-    match &heap.runs {
-        Some(r) if r.sweeps() => step_by(heap, 0),
-        _ => 0,
+    // SAFETY: by the contract.
+    unsafe {
+        match &heap.runs {
+            Some(r) if r.sweeps() => step_by(heap, 0),
+            _ => 0,
+        }
     }
 }
 
@@ -444,35 +470,39 @@ unsafe fn step_by(heap: &mut Heap, least: usize) -> usize {
         heap.runs = Some(runs);
         return 0;
     };
-    match s.phase {
-        Phase::Mark => {
-            if mark_on(&mut s.marker, least, slots) {
-                // By now everything live has its bits; from here on a word without one is dead.
-                forget_dead_sent(heap, &s.marker);
-                s.phase = Phase::Owners(std::ptr::null_mut());
-            }
-        }
-        Phase::Owners(after) => {
-            s.phase = match look_at_owners(heap, &s.marker.map, after, slots / SLOTS_PER_OWNER + 1)
-            {
-                Some(p) => Phase::Owners(p),
-                None => {
-                    // Runs of the last sweep are dead words for this one, too, and will be found
-                    // again, perhaps longer.
-                    runs.use_no_more();
-                    Phase::Runs(0, None)
+    // SAFETY: the caller owns the heap, and between two steps of a sweep nothing breaks the
+    // invariants in the module head.
+    unsafe {
+        match s.phase {
+            Phase::Mark => {
+                if mark_on(&mut s.marker, least, slots) {
+                    // By now everything live has its bits; from here on a word without one is dead.
+                    forget_dead_sent(heap, &s.marker);
+                    s.phase = Phase::Owners(std::ptr::null_mut());
                 }
-            };
-        }
-        Phase::Runs(..) if s.found.giving.is_some() => give_on(&mut s.found, &mut runs),
-        Phase::Runs(at, dead) => {
-            let (m, found) = (&s.marker.map, &mut s.found);
-            if let Some((at, dead)) = find_runs(m, found, &mut runs, at, dead, slots) {
-                s.phase = Phase::Runs(at, dead);
-            } else {
-                end(heap, &mut runs, *s);
-                heap.runs = Some(runs);
-                return slots;
+            }
+            Phase::Owners(after) => {
+                s.phase =
+                    match look_at_owners(heap, &s.marker.map, after, slots / SLOTS_PER_OWNER + 1) {
+                        Some(p) => Phase::Owners(p),
+                        None => {
+                            // Runs of the last sweep are dead words for this one, too, and will be
+                            // found again, perhaps longer.
+                            runs.use_no_more();
+                            Phase::Runs(0, None)
+                        }
+                    };
+            }
+            Phase::Runs(..) if s.found.giving.is_some() => give_on(&mut s.found, &mut runs),
+            Phase::Runs(at, dead) => {
+                let (m, found) = (&s.marker.map, &mut s.found);
+                if let Some((at, dead)) = find_runs(m, found, &mut runs, at, dead, slots) {
+                    s.phase = Phase::Runs(at, dead);
+                } else {
+                    end(heap, &mut runs, *s);
+                    heap.runs = Some(runs);
+                    return slots;
+                }
             }
         }
     }
@@ -490,14 +520,17 @@ unsafe fn step_by(heap: &mut Heap, least: usize) -> usize {
 unsafe fn mark_on(marker: &mut Marker<'static>, least: usize, slots: usize) -> bool {
     let start = std::time::Instant::now();
     let mut seen = 0;
-    while seen < slots {
-        let n = SLOTS_BETWEEN_LOOKS.min(slots - seen);
-        if marker.advance(n) {
-            return true;
-        }
-        seen += n;
-        if seen >= least && start.elapsed() > STEP_TIME {
-            break;
+    // SAFETY: by the contract.
+    unsafe {
+        while seen < slots {
+            let n = SLOTS_BETWEEN_LOOKS.min(slots - seen);
+            if marker.advance(n) {
+                return true;
+            }
+            seen += n;
+            if seen >= least && start.elapsed() > STEP_TIME {
+                break;
+            }
         }
     }
     false
@@ -530,32 +563,36 @@ unsafe fn look_at_owners(
     let list = &mut heap.old_off_heap;
     let mut last = after;
     for _ in 0..most {
-        let p = match last.is_null() {
-            true => list.first,
-            false => (*last.add(NEXT)).raw() as *mut Term,
-        };
-        if p.is_null() {
-            return None;
+        // SAFETY: objects on the list are whole, and a dead one is unreachable: its words may be
+        // overwritten once it is off the list.
+        unsafe {
+            let p = match last.is_null() {
+                true => list.first,
+                false => (*last.add(NEXT)).raw() as *mut Term,
+            };
+            if p.is_null() {
+                return None;
+            }
+            let at = (p as usize).wrapping_sub(m.base);
+            // Objects promoted since lie behind the bitmap, and live.
+            if at >= m.len || m.is_live(at >> 3) {
+                last = p;
+                continue;
+            }
+            let next = (*p.add(NEXT)).raw();
+            match last.is_null() {
+                true => list.first = next as *mut Term,
+                false => (last.add(NEXT) as *mut u64).write(next),
+            }
+            if header_subtag((*p).raw()) as u8 == Subtag::RefcBin as u8 {
+                list.bytes = list.bytes.saturating_sub((*p.add(1)).raw() as usize);
+            }
+            let words = layout::object_words(p);
+            // Off the list first, then its belongings, then its words: a walk of the generation
+            // finds a run in its place.
+            release_object(p);
+            write_run(p, words);
         }
-        let at = (p as usize).wrapping_sub(m.base);
-        // Objects promoted since lie behind the bitmap, and live.
-        if at >= m.len || m.is_live(at >> 3) {
-            last = p;
-            continue;
-        }
-        let next = (*p.add(NEXT)).raw();
-        match last.is_null() {
-            true => list.first = next as *mut Term,
-            false => (last.add(NEXT) as *mut u64).write(next),
-        }
-        if header_subtag((*p).raw()) as u8 == Subtag::RefcBin as u8 {
-            list.bytes = list.bytes.saturating_sub((*p.add(1)).raw() as usize);
-        }
-        let words = layout::object_words(p);
-        // Off the list first, then its belongings, then its words: a walk of the generation finds a
-        // run in its place.
-        release_object(p);
-        write_run(p, words);
     }
     Some(last)
 }
@@ -578,28 +615,31 @@ unsafe fn find_runs(
     let mut budget = slots;
     let mut giving = None;
     let mut close = |from: usize, to: usize, budget: &mut usize| {
-        let (start, n) = (base.add(from), to - from);
-        write_run(start, n);
-        *budget = budget.saturating_sub(SLOTS_PER_RUN);
-        // Too short to be used, but written all the same, so that the generation can be walked.
-        if n < LEAST_RUN_WORDS {
-            return;
-        }
-        // Giving back this many pages would be a long step: `give_on` does it in several, and this
-        // step ends.
-        if n > GIVEN_AT_ONCE_WORDS || stress::roll(8) {
-            giving = Some(Giving {
-                start,
-                words: n,
-                given: 0,
-            });
-            *budget = 0;
-            return;
-        }
-        runs.add(start, n);
-        // The first word is the run's header, and stays.
-        if !stress() && decommit_between(start.add(1), start.add(n)) {
-            *budget = budget.saturating_sub(n / GIVEN_WORDS_PER_SLOT);
+        // SAFETY: the words between are dead by the map, and belong to the generation.
+        unsafe {
+            let (start, n) = (base.add(from), to - from);
+            write_run(start, n);
+            *budget = budget.saturating_sub(SLOTS_PER_RUN);
+            // Too short to be used, but written all the same, so that the generation can be walked.
+            if n < LEAST_RUN_WORDS {
+                return;
+            }
+            // Giving back this many pages would be a long step: `give_on` does it in several, and
+            // this step ends.
+            if n > GIVEN_AT_ONCE_WORDS || stress::roll(8) {
+                giving = Some(Giving {
+                    start,
+                    words: n,
+                    given: 0,
+                });
+                *budget = 0;
+                return;
+            }
+            runs.add(start, n);
+            // The first word is the run's header, and stays.
+            if !stress() && decommit_between(start.add(1), start.add(n)) {
+                *budget = budget.saturating_sub(n / GIVEN_WORDS_PER_SLOT);
+            }
         }
     };
     while at * 64 < words && budget > 0 {
@@ -649,8 +689,11 @@ unsafe fn give_on(found: &mut Found, runs: &mut Runs) {
     let Some(g) = &mut found.giving else { return };
     let n = (g.words - g.given).min(GIVEN_AT_ONCE_WORDS);
     if !stress() {
-        let from = g.start.add(g.given.max(1));
-        decommit_between(from, g.start.add(g.given + n));
+        // SAFETY: by the contract; the first word, the run's header, stays.
+        unsafe {
+            let from = g.start.add(g.given.max(1));
+            decommit_between(from, g.start.add(g.given + n));
+        }
     }
     g.given += n;
     if g.given == g.words {
@@ -667,30 +710,34 @@ unsafe fn give_on(found: &mut Found, runs: &mut Runs) {
 /// and steps is forgotten.
 pub(super) unsafe fn leave(heap: &mut Heap, map: &mut Map, live_words: usize) {
     let _doing = crate::fence::doing(&"in a full collection, of what is old");
-    look_at_owners(heap, map, std::ptr::null_mut(), usize::MAX);
-    // Dead words at the end need no run.
-    let last = map.live.iter().rposition(|&w| w != 0);
-    let words = last.map_or(0, |i| i * 64 + 64 - map.live[i].leading_zeros() as usize);
-    let end = heap.old_htop;
-    heap.old_htop = heap.old_heap.add(words);
-    if stress() {
-        poison(heap.old_htop, (end as usize - heap.old_htop as usize) >> 3);
-    }
-    decommit_between(heap.old_htop, end);
-    map.len = words * 8;
-    let mut runs = Runs {
-        lived: live_words,
-        lived_bytes: heap.old_off_heap.bytes,
-        ..Runs::default()
-    };
-    let (mut at, mut dead, mut found) = (0, None, Found::default());
-    while let Some(next) = find_runs(map, &mut found, &mut runs, at, dead, usize::MAX) {
-        (at, dead) = next;
-        while found.giving.is_some() {
-            give_on(&mut found, &mut runs);
+    // SAFETY: by the contract: unmarked words are dead, and those behind the last marked one are
+    // cut off.
+    unsafe {
+        look_at_owners(heap, map, std::ptr::null_mut(), usize::MAX);
+        // Dead words at the end need no run.
+        let last = map.live.iter().rposition(|&w| w != 0);
+        let words = last.map_or(0, |i| i * 64 + 64 - map.live[i].leading_zeros() as usize);
+        let end = heap.old_htop;
+        heap.old_htop = heap.old_heap.add(words);
+        if stress() {
+            poison(heap.old_htop, (end as usize - heap.old_htop as usize) >> 3);
         }
+        decommit_between(heap.old_htop, end);
+        map.len = words * 8;
+        let mut runs = Runs {
+            lived: live_words,
+            lived_bytes: heap.old_off_heap.bytes,
+            ..Runs::default()
+        };
+        let (mut at, mut dead, mut found) = (0, None, Found::default());
+        while let Some(next) = find_runs(map, &mut found, &mut runs, at, dead, usize::MAX) {
+            (at, dead) = next;
+            while found.giving.is_some() {
+                give_on(&mut found, &mut runs);
+            }
+        }
+        heap.runs = Some(Box::new(runs));
     }
-    heap.runs = Some(Box::new(runs));
 }
 
 /// Ends a sweep.
@@ -735,7 +782,8 @@ unsafe fn end(heap: &mut Heap, runs: &mut Runs, s: Sweep) {
     );
     let tail = block - heap.old_words();
     if tail + runs.free_words < room / 2 {
-        grow(heap, block, block + room - tail - runs.free_words);
+        // SAFETY: the caller owns the heap, which has an old generation.
+        unsafe { grow(heap, block, block + room - tail - runs.free_words) };
     }
     // If next to nothing lives, it is cheap to gather it.
     if live_words < heap.old_words() / 16 && is_little(heap, live_words) {
