@@ -23,16 +23,19 @@ pub const LISTED_PAIR_WORDS: usize = 5;
 /// There are [`LISTED_PAIR_WORDS`] fresh words for each of the pairs, and no others.
 pub unsafe fn list_of_pairs(mut at: *mut Term, pairs: impl Iterator<Item = (Term, Term)>) -> Term {
     let mut l = NIL;
-    for (k, v) in pairs {
-        at.write(Term::from_raw(header(Subtag::Tuple, 2)));
-        at.add(1).write(k);
-        at.add(2).write(v);
-        at.add(3).write(Term::boxed_at(at));
-        at.add(4).write(l);
-        l = Term::cons_at(at.add(3));
-        at = at.add(LISTED_PAIR_WORDS);
+    // SAFETY: by the contract, there are five words for each pair; all of them are written.
+    unsafe {
+        for (k, v) in pairs {
+            at.write(Term::from_raw(header(Subtag::Tuple, 2)));
+            at.add(1).write(k);
+            at.add(2).write(v);
+            at.add(3).write(Term::boxed_at(at));
+            at.add(4).write(l);
+            l = Term::cons_at(at.add(3));
+            at = at.add(LISTED_PAIR_WORDS);
+        }
+        l
     }
-    l
 }
 
 /// Builds the list of `of(item)` for each of `items`, in front of `tail`. Stops early if the
@@ -56,8 +59,8 @@ unsafe fn cells<T>(p: *mut Term, items: &[T], of: impl Fn(&T) -> Term, tail: Ter
             }
         }
         at.sub(1).write(tail);
+        Term::cons_at(p)
     }
-    Term::cons_at(p)
 }
 
 /// Finishes an integer that was written with `n` digits: returns its term, and its number of digits
@@ -380,7 +383,8 @@ pub trait Alloc {
     /// # Safety
     /// The caller owns a count of `bin`, which the new term takes over; the bytes are initialised.
     unsafe fn refc_bin(&mut self, bin: *mut RcBin, size: usize) -> Term {
-        self.refc_bin_at(bin, RcBin::bytes(bin), size)
+        // SAFETY: by the contract; the bytes of a block live as long as it.
+        unsafe { self.refc_bin_at(bin, RcBin::bytes(bin), size) }
     }
     /// As [`Alloc::refc_bin`], for the `size` bytes at `at`, which stay valid as long as `bin`
     /// lives.
@@ -390,15 +394,19 @@ pub trait Alloc {
     unsafe fn refc_bin_at(&mut self, bin: *mut RcBin, at: *const u8, size: usize) -> Term {
         let p = self.alloc(REFC_BIN_WORDS);
         let w = p as *mut u64;
-        w.write(header(Subtag::RefcBin, REFC_BIN_WORDS - 1));
-        w.add(1).write(size as u64);
-        w.add(3).write(bin as u64);
-        w.add(4).write(at as u64);
-        w.add(5).write(0);
-        self.off_heap().link(p);
-        self.off_heap().bytes += size;
-        self.off_heap_grew();
-        Term::boxed_at(p)
+        // SAFETY: all words are written (`link` writes the third); the count goes over to the new
+        // object.
+        unsafe {
+            w.write(header(Subtag::RefcBin, REFC_BIN_WORDS - 1));
+            w.add(1).write(size as u64);
+            w.add(3).write(bin as u64);
+            w.add(4).write(at as u64);
+            w.add(5).write(0);
+            self.off_heap().link(p);
+            self.off_heap().bytes += size;
+            self.off_heap_grew();
+            Term::boxed_at(p)
+        }
     }
     /// The `bit_len` bits of `of` from bit `bit_offset` on, by reference, never copied. `of` is any
     /// bitstring that long; a sub-binary is resolved to its original. Use [`Alloc::part`] where
@@ -473,11 +481,14 @@ pub trait Alloc {
     unsafe fn magic_ref(&mut self, m: *const MagicRef) -> Term {
         let p = self.alloc(MAGIC_REF_WORDS);
         let w = p as *mut u64;
-        w.write(header(Subtag::Ref, MAGIC_REF_WORDS - 1));
-        w.add(1).write(m as u64);
-        (*m).retain();
-        self.off_heap().link(p);
-        Term::boxed_at(p)
+        // SAFETY: all words are written (`link` writes the third), and `m` is alive.
+        unsafe {
+            w.write(header(Subtag::Ref, MAGIC_REF_WORDS - 1));
+            w.add(1).write(m as u64);
+            (*m).retain();
+            self.off_heap().link(p);
+            Term::boxed_at(p)
+        }
     }
     /// A pid (`number | serial << 32`) or port of another node.
     fn external(&mut self, subtag: Subtag, node: &'static Node, data: u64) -> Term {

@@ -68,9 +68,12 @@ impl RcBin {
     /// # Safety
     /// `p` has no holder any more.
     unsafe fn free(p: *mut RcBin) {
-        let l = Self::layout((*p).capacity);
-        count_freed((*p).capacity);
-        large::deallocate(p as *mut u8, l);
+        // SAFETY: by the contract; the block was allocated with this layout.
+        unsafe {
+            let l = Self::layout((*p).capacity);
+            count_freed((*p).capacity);
+            large::deallocate(p as *mut u8, l);
+        }
     }
     /// A block with room for `capacity` uninitialised bytes and a count of 1, which the caller
     /// owns.
@@ -121,7 +124,8 @@ impl RcBin {
     /// `p` is alive.
     #[inline]
     pub unsafe fn is_foreign(p: *const RcBin) -> bool {
-        (*p).used.load(Ordering::Relaxed) == FOREIGN
+        // SAFETY: by the contract.
+        unsafe { (*p).used.load(Ordering::Relaxed) == FOREIGN }
     }
     /// The function that ends a block for bytes elsewhere, and its argument; None for any other
     /// block.
@@ -129,20 +133,26 @@ impl RcBin {
     /// # Safety
     /// `p` is alive.
     pub unsafe fn foreign_parts(p: *const RcBin) -> Option<(unsafe fn(*mut u8), *mut u8)> {
-        if !Self::is_foreign(p) {
-            return None;
+        // SAFETY: by the contract. A foreign block holds a `Foreign`.
+        unsafe {
+            if !Self::is_foreign(p) {
+                return None;
+            }
+            let f = &*(Self::bytes(p) as *const Foreign);
+            Some((f.end, f.arg))
         }
-        let f = &*(Self::bytes(p) as *const Foreign);
-        Some((f.end, f.arg))
     }
     /// Number of bytes that it keeps alive: its own, or those that it stands for.
     ///
     /// # Safety
     /// `p` is alive.
     pub unsafe fn kept_bytes(p: *const RcBin) -> usize {
-        match Self::is_foreign(p) {
-            true => (*(Self::bytes(p) as *const Foreign)).keeps,
-            false => (*p).capacity,
+        // SAFETY: by the contract. A foreign block holds a `Foreign`.
+        unsafe {
+            match Self::is_foreign(p) {
+                true => (*(Self::bytes(p) as *const Foreign)).keeps,
+                false => (*p).capacity,
+            }
         }
     }
     /// Address of the bytes.
@@ -151,7 +161,8 @@ impl RcBin {
     /// `p` is alive.
     #[inline]
     pub unsafe fn bytes(p: *const RcBin) -> *mut u8 {
-        p.add(1) as *mut u8
+        // SAFETY: the bytes follow the head in the same block.
+        unsafe { p.add(1) as *mut u8 }
     }
     /// Grows (or shrinks) a block, moving it. If there is no memory for it, returns None and leaves
     /// `p` as it was.
@@ -159,18 +170,22 @@ impl RcBin {
     /// # Safety
     /// The caller holds the only count and forgets `p`, if there is a result.
     pub unsafe fn try_grow(p: *mut RcBin, capacity: usize) -> Option<*mut RcBin> {
-        let old = (*p).capacity;
-        if fence::on() {
-            return Self::try_move(p, capacity);
+        // SAFETY: by the contract, nobody else uses the block, which was allocated with that
+        // layout.
+        unsafe {
+            let old = (*p).capacity;
+            if fence::on() {
+                return Self::try_move(p, capacity);
+            }
+            let (there, size) = (Self::layout(old).size(), Self::try_layout(capacity)?.size());
+            let q = large::reallocate(p as *mut u8, there, size) as *mut RcBin;
+            if q.is_null() {
+                return None;
+            }
+            (*q).capacity = capacity;
+            counts::add(|c| &c.binary_bytes, capacity.wrapping_sub(old));
+            Some(q)
         }
-        let (there, size) = (Self::layout(old).size(), Self::try_layout(capacity)?.size());
-        let q = large::reallocate(p as *mut u8, there, size) as *mut RcBin;
-        if q.is_null() {
-            return None;
-        }
-        (*q).capacity = capacity;
-        counts::add(|c| &c.binary_bytes, capacity.wrapping_sub(old));
-        Some(q)
     }
     /// As [`RcBin::try_grow`], but always to another address.
     ///
@@ -178,12 +193,16 @@ impl RcBin {
     /// As for [`RcBin::try_grow`].
     #[cold]
     unsafe fn try_move(p: *mut RcBin, capacity: usize) -> Option<*mut RcBin> {
-        let old = (*p).capacity;
-        let q = Self::try_alloc(capacity)?;
-        std::ptr::copy_nonoverlapping(Self::bytes(p), Self::bytes(q), old.min(capacity));
-        *(*q).used.get_mut() = *(*p).used.get_mut();
-        Self::free(p);
-        Some(q)
+        // SAFETY: by the contract, nobody else uses either block, and both have room for that many
+        // bytes.
+        unsafe {
+            let old = (*p).capacity;
+            let q = Self::try_alloc(capacity)?;
+            std::ptr::copy_nonoverlapping(Self::bytes(p), Self::bytes(q), old.min(capacity));
+            *(*q).used.get_mut() = *(*p).used.get_mut();
+            Self::free(p);
+            Some(q)
+        }
     }
     /// Counts one more holder.
     ///
@@ -191,7 +210,10 @@ impl RcBin {
     /// `p` is alive.
     #[inline]
     pub unsafe fn retain(p: *const RcBin) {
-        (*p).refc.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: by the contract.
+        unsafe {
+            (*p).refc.fetch_add(1, Ordering::Relaxed);
+        }
     }
     /// Counts one holder less; frees the block with the last.
     ///
@@ -199,12 +221,15 @@ impl RcBin {
     /// The caller held a count, and does not touch `p` afterwards.
     #[inline]
     pub unsafe fn release(p: *const RcBin) {
-        if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
-            atomic::fence(Ordering::Acquire);
-            if Self::is_foreign(p) {
-                return Self::end_foreign(p);
+        // SAFETY: by the contract. After the last count nobody else has the block.
+        unsafe {
+            if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
+                atomic::fence(Ordering::Acquire);
+                if Self::is_foreign(p) {
+                    return Self::end_foreign(p);
+                }
+                Self::free(p as *mut RcBin);
             }
-            Self::free(p as *mut RcBin);
         }
     }
     /// Frees a block for bytes elsewhere, and calls its function.
@@ -213,8 +238,11 @@ impl RcBin {
     /// The last count of the block has just been released: nobody else has its address.
     #[cold]
     unsafe fn end_foreign(p: *const RcBin) {
-        let f = (Self::bytes(p) as *const Foreign).read();
-        Self::free(p as *mut RcBin);
-        (f.end)(f.arg);
+        // SAFETY: by the contract. The block holds a `Foreign`, whose function is called once.
+        unsafe {
+            let f = (Self::bytes(p) as *const Foreign).read();
+            Self::free(p as *mut RcBin);
+            (f.end)(f.arg);
+        }
     }
 }

@@ -31,18 +31,21 @@ pub unsafe fn read_bits(base: *const u8, pos: usize, n: usize) -> u64 {
     if n == 0 {
         return 0;
     }
-    let p = base.add(pos >> 3);
-    let off = pos & 7;
-    let bytes = (off + n).div_ceil(8);
-    if off == 0 && n == 8 {
-        return *p as u64;
+    // SAFETY: by the contract: these are the bytes that hold the bits.
+    unsafe {
+        let p = base.add(pos >> 3);
+        let off = pos & 7;
+        let bytes = (off + n).div_ceil(8);
+        if off == 0 && n == 8 {
+            return *p as u64;
+        }
+        let mut v = 0u128;
+        for i in 0..bytes {
+            v = v << 8 | *p.add(i) as u128;
+        }
+        let v = (v >> (bytes * 8 - off - n)) as u64;
+        if n == 64 { v } else { v & ((1 << n) - 1) }
     }
-    let mut v = 0u128;
-    for i in 0..bytes {
-        v = v << 8 | *p.add(i) as u128;
-    }
-    let v = (v >> (bytes * 8 - off - n)) as u64;
-    if n == 64 { v } else { v & ((1 << n) - 1) }
 }
 
 /// Writes the low `n` (at most 64) bits of `v` at bit `pos` from `base`, sequentially (module
@@ -57,17 +60,22 @@ pub unsafe fn write_bits(base: *mut u8, pos: usize, n: usize, v: u64) {
     if n == 0 {
         return;
     }
-    let p = base.add(pos >> 3);
+    // SAFETY: by the contract.
+    let p = unsafe { base.add(pos >> 3) };
     let off = pos & 7;
     let bytes = (off + n).div_ceil(8);
     let v = if n == 64 { v } else { v & ((1 << n) - 1) };
     let mut w = (v as u128) << (bytes * 8 - off - n);
-    if off != 0 {
-        w |= ((*p & !(0xFF >> off)) as u128) << (bytes * 8 - 8);
-    }
-    for i in (0..bytes).rev() {
-        *p.add(i) = w as u8;
-        w >>= 8;
+    // SAFETY: by the contract: these are the bytes that hold the bits; the first is read only if it
+    // is initialised.
+    unsafe {
+        if off != 0 {
+            w |= ((*p & !(0xFF >> off)) as u128) << (bytes * 8 - 8);
+        }
+        for i in (0..bytes).rev() {
+            *p.add(i) = w as u8;
+            w >>= 8;
+        }
     }
 }
 
@@ -77,33 +85,37 @@ pub unsafe fn write_bits(base: *mut u8, pos: usize, n: usize, v: u64) {
 /// As for [`read_bits`] and [`write_bits`]; the two do not overlap.
 pub unsafe fn copy_bits(src: *const u8, spos: usize, dst: *mut u8, dpos: usize, n: usize) {
     let (mut spos, mut dpos, mut n) = (spos, dpos, n);
-    if dpos & 7 != 0 {
-        let k = n.min(8 - (dpos & 7));
-        write_bits(dst, dpos, k, read_bits(src, spos, k));
-        spos += k;
-        dpos += k;
-        n -= k;
-    }
-    let mut s = src.add(spos >> 3);
-    let mut d = dst.add(dpos >> 3);
-    let off = spos & 7;
-    if off == 0 {
-        std::ptr::copy_nonoverlapping(s, d, n >> 3);
-        s = s.add(n >> 3);
-        d = d.add(n >> 3);
-        n &= 7;
-    } else {
-        while n >= 64 {
-            // 64 bits that do not start on a byte boundary end in a ninth byte.
-            let v = u64::from_be((s as *const u64).read_unaligned());
-            let v = v << off | (*s.add(8) >> (8 - off)) as u64;
-            (d as *mut u64).write_unaligned(v.to_be());
-            s = s.add(8);
-            d = d.add(8);
-            n -= 64;
+    // SAFETY: by the contract of both sides; a ninth byte is read only if it holds some of the
+    // bits.
+    unsafe {
+        if dpos & 7 != 0 {
+            let k = n.min(8 - (dpos & 7));
+            write_bits(dst, dpos, k, read_bits(src, spos, k));
+            spos += k;
+            dpos += k;
+            n -= k;
         }
+        let mut s = src.add(spos >> 3);
+        let mut d = dst.add(dpos >> 3);
+        let off = spos & 7;
+        if off == 0 {
+            std::ptr::copy_nonoverlapping(s, d, n >> 3);
+            s = s.add(n >> 3);
+            d = d.add(n >> 3);
+            n &= 7;
+        } else {
+            while n >= 64 {
+                // 64 bits that do not start on a byte boundary end in a ninth byte.
+                let v = u64::from_be((s as *const u64).read_unaligned());
+                let v = v << off | (*s.add(8) >> (8 - off)) as u64;
+                (d as *mut u64).write_unaligned(v.to_be());
+                s = s.add(8);
+                d = d.add(8);
+                n -= 64;
+            }
+        }
+        write_bits(d, 0, n, read_bits(s, off, n));
     }
-    write_bits(d, 0, n, read_bits(s, off, n));
 }
 
 /// The integer in `n` bits from bit `pos` on. `SystemLimit` if it is too large for a bignum.
@@ -122,7 +134,8 @@ pub unsafe fn get_integer<A: Alloc + ?Sized>(
         if n == 0 {
             return Ok(Term::small(0));
         }
-        let mut v = read_bits(base, pos, n);
+        // SAFETY: by the contract.
+        let mut v = unsafe { read_bits(base, pos, n) };
         if little {
             v = swap_partial(v, n, true);
         }
@@ -137,12 +150,15 @@ pub unsafe fn get_integer<A: Alloc + ?Sized>(
     let pad = n.wrapping_neg() & 7;
     let mut buf = vec![0u8; n.div_ceil(8)];
     let last = buf.len() - 1;
-    if little {
-        copy_bits(base, pos, buf.as_mut_ptr(), 0, n);
-        buf[last] >>= pad;
-    } else {
-        copy_bits(base, pos, buf.as_mut_ptr(), pad, n);
-        buf.reverse();
+    // SAFETY: by the contract; the buffer has room for `n` bits and the padding.
+    unsafe {
+        if little {
+            copy_bits(base, pos, buf.as_mut_ptr(), 0, n);
+            buf[last] >>= pad;
+        } else {
+            copy_bits(base, pos, buf.as_mut_ptr(), pad, n);
+            buf.reverse();
+        }
     }
     if signed && pad > 0 && buf[last] >> (7 - pad) & 1 != 0 {
         buf[last] |= 0xFF << (8 - pad);
@@ -200,7 +216,10 @@ pub unsafe fn put_integer(dst: *mut u8, pos: usize, n: usize, x: Term, little: b
         } else {
             v
         };
-        write_bits(dst, pos, n, v);
+        // SAFETY: by the contract.
+        unsafe {
+            write_bits(dst, pos, n, v);
+        }
         return true;
     }
     let pad = n.wrapping_neg() & 7;
@@ -208,14 +227,17 @@ pub unsafe fn put_integer(dst: *mut u8, pos: usize, n: usize, x: Term, little: b
     if !arith::to_le_bytes(x, &mut buf) {
         return false;
     }
-    if little {
-        if let Some(l) = buf.last_mut() {
-            *l <<= pad;
+    // SAFETY: by the contract; the buffer has `n` bits and the padding.
+    unsafe {
+        if little {
+            if let Some(l) = buf.last_mut() {
+                *l <<= pad;
+            }
+            copy_bits(buf.as_ptr(), 0, dst, pos, n);
+        } else {
+            buf.reverse();
+            copy_bits(buf.as_ptr(), pad, dst, pos, n);
         }
-        copy_bits(buf.as_ptr(), 0, dst, pos, n);
-    } else {
-        buf.reverse();
-        copy_bits(buf.as_ptr(), pad, dst, pos, n);
     }
     true
 }
@@ -251,7 +273,11 @@ fn f16_from_f64(f: f64) -> u16 {
 /// # Safety
 /// As for [`read_bits`].
 pub unsafe fn get_float(base: *const u8, pos: usize, n: usize, little: bool) -> Option<f64> {
-    let mut v = if n <= 64 { read_bits(base, pos, n) } else { 0 };
+    let mut v = match n <= 64 {
+        // SAFETY: by the contract.
+        true => unsafe { read_bits(base, pos, n) },
+        false => 0,
+    };
     if little {
         v = swap_partial(v, n.min(64), true);
     }
@@ -283,12 +309,9 @@ pub unsafe fn put_float(dst: *mut u8, pos: usize, n: usize, x: Term, little: boo
         64 => f.to_bits(),
         _ => return false,
     };
-    write_bits(
-        dst,
-        pos,
-        n,
-        if little { swap_partial(v, n, false) } else { v },
-    );
+    let v = if little { swap_partial(v, n, false) } else { v };
+    // SAFETY: by the contract.
+    unsafe { write_bits(dst, pos, n, v) };
     true
 }
 
@@ -307,7 +330,8 @@ pub unsafe fn get_utf8(base: *const u8, pos: usize, avail: usize) -> Option<(u32
     if avail < 8 {
         return None;
     }
-    let b0 = read_bits(base, pos, 8) as u32;
+    // SAFETY: by the contract, for the first 8 of `avail` bits.
+    let b0 = unsafe { read_bits(base, pos, 8) } as u32;
     let (n, least) = match b0 {
         0..=0x7F => return Some((b0, 8)),
         0xC2..=0xDF => (2, 0x80),
@@ -320,7 +344,8 @@ pub unsafe fn get_utf8(base: *const u8, pos: usize, avail: usize) -> Option<(u32
     }
     let mut c = b0 & (0x7F >> n);
     for i in 1..n {
-        let b = read_bits(base, pos + 8 * i, 8) as u32;
+        // SAFETY: by the contract, since `avail` covers all `n` bytes.
+        let b = unsafe { read_bits(base, pos + 8 * i, 8) } as u32;
         if b & 0xC0 != 0x80 {
             return None;
         }
@@ -341,7 +366,8 @@ pub unsafe fn get_utf16(
     little: bool,
 ) -> Option<(u32, usize)> {
     let unit = |at: usize| {
-        let v = read_bits(base, at, 16) as u16;
+        // SAFETY: by the contract, since `unit` is called only for bits within `avail`.
+        let v = unsafe { read_bits(base, at, 16) } as u16;
         (if little { v.swap_bytes() } else { v }) as u32
     };
     if avail < 16 {
@@ -366,7 +392,8 @@ pub unsafe fn get_utf32(base: *const u8, pos: usize, avail: usize, little: bool)
     if avail < 32 {
         return None;
     }
-    let v = read_bits(base, pos, 32) as u32;
+    // SAFETY: by the contract, for the first 32 of `avail` bits.
+    let v = unsafe { read_bits(base, pos, 32) } as u32;
     char::from_u32(if little { v.swap_bytes() } else { v }).map(|c| c as u32)
 }
 
@@ -399,7 +426,10 @@ pub unsafe fn put_utf8(dst: *mut u8, pos: usize, c: u32) -> usize {
         24 => (0xE0 | c >> 12) << 16 | tail(6) << 8 | tail(0),
         _ => (0xF0 | c >> 18) << 24 | tail(12) << 16 | tail(6) << 8 | tail(0),
     };
-    write_bits(dst, pos, n, v);
+    // SAFETY: by the contract.
+    unsafe {
+        write_bits(dst, pos, n, v);
+    }
     n
 }
 
@@ -410,12 +440,9 @@ pub unsafe fn put_utf8(dst: *mut u8, pos: usize, c: u32) -> usize {
 pub unsafe fn put_utf16(dst: *mut u8, pos: usize, c: u32, little: bool) -> usize {
     let unit = |at: usize, v: u32| {
         let v = v as u16;
-        write_bits(
-            dst,
-            at,
-            16,
-            (if little { v.swap_bytes() } else { v }) as u64,
-        );
+        let v = if little { v.swap_bytes() } else { v };
+        // SAFETY: by the contract.
+        unsafe { write_bits(dst, at, 16, v.into()) };
     };
     if c < 0x10000 {
         unit(pos, c);
@@ -431,12 +458,9 @@ pub unsafe fn put_utf16(dst: *mut u8, pos: usize, c: u32, little: bool) -> usize
 /// # Safety
 /// As for [`write_bits`].
 pub unsafe fn put_utf32(dst: *mut u8, pos: usize, c: u32, little: bool) {
-    write_bits(
-        dst,
-        pos,
-        32,
-        (if little { c.swap_bytes() } else { c }) as u64,
-    );
+    let c = if little { c.swap_bytes() } else { c };
+    // SAFETY: by the contract.
+    unsafe { write_bits(dst, pos, 32, c.into()) };
 }
 
 /// A bit string under construction: its size is known, and segments are written in order.
@@ -570,10 +594,14 @@ unsafe fn new_writable<A: Alloc + ?Sized>(
 ) -> (Term, *mut u8) {
     let size = bits.div_ceil(8);
     let b = RcBin::alloc(capacity.max(size));
-    (*b).used.store(size, Ordering::Relaxed);
-    let whole = a.refc_bin(b, size);
-    (whole.ptr().add(5) as *mut u64).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
-    (writable_sub(a, whole, bits), RcBin::bytes(b))
+    // SAFETY: the block is new and its count goes over to the term; word 5 of a refc binary is its
+    // flags.
+    unsafe {
+        (*b).used.store(size, Ordering::Relaxed);
+        let whole = a.refc_bin(b, size);
+        (whole.ptr().add(5) as *mut u64).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
+        (writable_sub(a, whole, bits), RcBin::bytes(b))
+    }
 }
 
 /// A writable sub-binary of the first `bits` bits of `whole`.
@@ -582,8 +610,11 @@ unsafe fn new_writable<A: Alloc + ?Sized>(
 /// `whole` is a counted binary that its writer may append to, and has at least `bits` bits.
 unsafe fn writable_sub<A: Alloc + ?Sized>(a: &mut A, whole: Term, bits: usize) -> Term {
     let t = a.sub_binary(whole, 0, bits);
-    *(t.ptr().add(3) as *mut u64) |= SUB_WRITABLE;
-    t
+    // SAFETY: a sub-binary was just made, whose word 3 has the flag.
+    unsafe {
+        *(t.ptr().add(3) as *mut u64) |= SUB_WRITABLE;
+        t
+    }
 }
 
 /// An empty writable binary with room for `capacity` bytes. A compiler that knows the size asks for
@@ -670,15 +701,19 @@ pub fn private_append<A: Alloc + ?Sized>(
 /// `whole` and `block` are those of [`writable_parts`].
 #[cold]
 unsafe fn move_to_larger(whole: Term, block: *mut RcBin, size: usize) -> *mut RcBin {
-    let used = (*block).used.load(Ordering::Relaxed);
-    let larger = RcBin::alloc(size.saturating_mul(2).max(MIN_WRITABLE));
-    std::ptr::copy_nonoverlapping(RcBin::bytes(block), RcBin::bytes(larger), used);
-    (*larger).used.store(used, Ordering::Relaxed);
-    let w = whole.ptr() as *mut u64;
-    w.add(3).write(larger as u64);
-    w.add(4).write(RcBin::bytes(larger) as u64);
-    RcBin::release(block);
-    larger
+    // SAFETY: by the contract: the only holder of the block, whose refc binary has block and
+    // address in words 3 and 4.
+    unsafe {
+        let used = (*block).used.load(Ordering::Relaxed);
+        let larger = RcBin::alloc(size.saturating_mul(2).max(MIN_WRITABLE));
+        std::ptr::copy_nonoverlapping(RcBin::bytes(block), RcBin::bytes(larger), used);
+        (*larger).used.store(used, Ordering::Relaxed);
+        let w = whole.ptr() as *mut u64;
+        w.add(3).write(larger as u64);
+        w.add(4).write(RcBin::bytes(larger) as u64);
+        RcBin::release(block);
+        larger
+    }
 }
 
 /// Largest part in bytes that stock copies since OTP 27.
@@ -786,21 +821,25 @@ pub unsafe fn grow_by<A: Alloc + ?Sized>(
     private: bool,
 ) -> Term {
     let size = room.used + n;
-    extend(a, room.whole, room.block, size);
-    let w = bin.ptr() as *mut u64;
-    if private {
+    // SAFETY: by the contract: a writable sub-binary and its original; all words of the new
+    // sub-binary are written.
+    unsafe {
+        extend(a, room.whole, room.block, size);
+        let w = bin.ptr() as *mut u64;
+        if private {
+            w.add(1).write(size as u64);
+            return bin;
+        }
+        *w.add(3) &= !SUB_WRITABLE;
+        let p = a.alloc(SUB_BIN_WORDS);
+        let w = p as *mut u64;
+        w.write(header(Subtag::SubBin, SUB_BIN_WORDS - 1));
         w.add(1).write(size as u64);
-        return bin;
+        w.add(2).write(0);
+        w.add(3).write(SUB_WRITABLE);
+        p.add(4).write(room.whole);
+        Term::boxed_at(p)
     }
-    *w.add(3) &= !SUB_WRITABLE;
-    let p = a.alloc(SUB_BIN_WORDS);
-    let w = p as *mut u64;
-    w.write(header(Subtag::SubBin, SUB_BIN_WORDS - 1));
-    w.add(1).write(size as u64);
-    w.add(2).write(0);
-    w.add(3).write(SUB_WRITABLE);
-    p.add(4).write(room.whole);
-    Term::boxed_at(p)
 }
 
 /// Makes the first `size` bytes of the block part of `whole`.
@@ -811,10 +850,14 @@ pub unsafe fn grow_by<A: Alloc + ?Sized>(
 #[inline]
 unsafe fn extend<A: Alloc + ?Sized>(a: &mut A, whole: Term, block: *mut RcBin, size: usize) {
     let w = whole.ptr() as *mut u64;
-    let before = w.add(1).read() as usize;
-    w.add(1).write(size as u64);
-    w.add(5).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
-    (*block).used.store(size, Ordering::Relaxed);
-    a.off_heap().bytes += size.saturating_sub(before);
-    a.off_heap_grew();
+    // SAFETY: by the contract: words 1 and 5 of a refc binary are its size and its flags, and no
+    // one else uses `used`.
+    unsafe {
+        let before = w.add(1).read() as usize;
+        w.add(1).write(size as u64);
+        w.add(5).write(PB_IS_WRITABLE | PB_ACTIVE_WRITER);
+        (*block).used.store(size, Ordering::Relaxed);
+        a.off_heap().bytes += size.saturating_sub(before);
+        a.off_heap_grew();
+    }
 }

@@ -47,44 +47,48 @@ impl Alloc for Filler {
 /// # Safety
 /// The words are the caller's to write, and stay while what is made in them is used.
 pub unsafe fn fill(t: Term, p: *mut Term, words: usize, keep: &[Term]) -> OffHeap {
-    let mut f = Filler {
-        at: p,
-        end: p.add(words),
-        off_heap: OffHeap::default(),
-    };
-    copy_object(t, &mut f);
-    let mut scan = p;
-    if !keep.is_empty() && t.is_boxed() {
-        let (a, b) = layout::term_range(p);
-        for i in a..b {
-            let e = *p.add(i);
-            if keep.contains(&e) {
-                // A reader of the object tells kept parts from the object's own words by this.
-                if !is_counted_ptr(e.ptr()) {
-                    crate::gc::fatal("an object refers to a region that nobody counts");
-                }
-                f.off_heap.regions.hold_pointer(e.ptr());
-            } else {
-                copy_slot(p.add(i), p, &mut f);
-            }
-        }
-        scan = p.add(layout::object_words(p));
-    }
-    while scan < f.at {
-        let t = *scan;
-        if t.is_header() {
-            let n = layout::object_words(scan);
-            let (a, b) = layout::term_range(scan);
+    // SAFETY: by the contract there are `words` words, which `Filler` hands out; below `f.at` all
+    // objects are whole.
+    unsafe {
+        let mut f = Filler {
+            at: p,
+            end: p.add(words),
+            off_heap: OffHeap::default(),
+        };
+        copy_object(t, &mut f);
+        let mut scan = p;
+        if !keep.is_empty() && t.is_boxed() {
+            let (a, b) = layout::term_range(p);
             for i in a..b {
-                copy_slot(scan.add(i), p, &mut f);
+                let e = *p.add(i);
+                if keep.contains(&e) {
+                    // A reader of the object tells kept parts from the object's own words by this.
+                    if !is_counted_ptr(e.ptr()) {
+                        crate::gc::fatal("an object refers to a region that nobody counts");
+                    }
+                    f.off_heap.regions.hold_pointer(e.ptr());
+                } else {
+                    copy_slot(p.add(i), p, &mut f);
+                }
             }
-            scan = scan.add(n);
-        } else {
-            copy_slot(scan, p, &mut f);
-            scan = scan.add(1);
+            scan = p.add(layout::object_words(p));
         }
+        while scan < f.at {
+            let t = *scan;
+            if t.is_header() {
+                let n = layout::object_words(scan);
+                let (a, b) = layout::term_range(scan);
+                for i in a..b {
+                    copy_slot(scan.add(i), p, &mut f);
+                }
+                scan = scan.add(n);
+            } else {
+                copy_slot(scan, p, &mut f);
+                scan = scan.add(1);
+            }
+        }
+        f.off_heap
     }
-    f.off_heap
 }
 
 /// Redirects a word that still holds a term from outside the block to a copy in it.
@@ -94,10 +98,13 @@ pub unsafe fn fill(t: Term, p: *mut Term, words: usize, keep: &[Term]) -> OffHea
 /// block has room for what that refers to, all of which is alive.
 #[inline(always)]
 unsafe fn copy_slot(slot: *mut Term, start: *mut Term, f: &mut Filler) {
-    let t = *slot;
-    // Tails of copied lists lead to the next copied cell already.
-    if !t.is_immed() && (t.ptr() < start || t.ptr() >= f.at) {
-        *slot = copy_object(t, f);
+    // SAFETY: by the contract.
+    unsafe {
+        let t = *slot;
+        // Tails of copied lists lead to the next copied cell already.
+        if !t.is_immed() && (t.ptr() < start || t.ptr() >= f.at) {
+            *slot = copy_object(t, f);
+        }
     }
 }
 
@@ -107,41 +114,45 @@ unsafe fn copy_slot(slot: *mut Term, start: *mut Term, f: &mut Filler) {
 /// `t` is a pointer to a whole object outside the block, and everything it refers to is whole. The
 /// block has room for it.
 unsafe fn copy_object(t: Term, f: &mut Filler) -> Term {
-    if t.is_list_ptr() {
-        let q = f.alloc(2);
-        let first = Term::cons_at(q);
-        let mut from = t.ptr();
-        let mut to = q;
-        loop {
-            to.write(*from);
-            let tail = *from.add(1);
-            if !tail.is_list_ptr() {
-                to.add(1).write(tail);
-                return first;
-            }
-            let next = f.alloc(2);
-            to.add(1).write(Term::cons_at(next));
-            (from, to) = (tail.ptr(), next);
-        }
-    }
-    let p = t.ptr();
-    match header_subtag((*p).raw()) {
-        // The way they are copied depends on what they refer to.
-        Subtag::SubBin | Subtag::MatchContext => copy_whole(t, f),
-        s => {
-            let n = layout::object_words(p);
-            let q = f.alloc(n);
-            if n <= 8 {
-                for i in 0..n {
-                    q.add(i).write(*p.add(i));
+    // SAFETY: by the contract: whole objects are read, and `Filler` returns as many words as are
+    // written.
+    unsafe {
+        if t.is_list_ptr() {
+            let q = f.alloc(2);
+            let first = Term::cons_at(q);
+            let mut from = t.ptr();
+            let mut to = q;
+            loop {
+                to.write(*from);
+                let tail = *from.add(1);
+                if !tail.is_list_ptr() {
+                    to.add(1).write(tail);
+                    return first;
                 }
-            } else {
-                std::ptr::copy_nonoverlapping(p, q, n);
+                let next = f.alloc(2);
+                to.add(1).write(Term::cons_at(next));
+                (from, to) = (tail.ptr(), next);
             }
-            if layout::may_be_off_heap(s) || s as u8 == Subtag::Ref as u8 {
-                retain_object(q, f.off_heap());
+        }
+        let p = t.ptr();
+        match header_subtag((*p).raw()) {
+            // The way they are copied depends on what they refer to.
+            Subtag::SubBin | Subtag::MatchContext => copy_whole(t, f),
+            s => {
+                let n = layout::object_words(p);
+                let q = f.alloc(n);
+                if n <= 8 {
+                    for i in 0..n {
+                        q.add(i).write(*p.add(i));
+                    }
+                } else {
+                    std::ptr::copy_nonoverlapping(p, q, n);
+                }
+                if layout::may_be_off_heap(s) || s as u8 == Subtag::Ref as u8 {
+                    retain_object(q, f.off_heap());
+                }
+                Term::boxed_at(q)
             }
-            Term::boxed_at(q)
         }
     }
 }
@@ -158,33 +169,40 @@ pub unsafe fn copy_out<const KEPT: bool, A: Alloc + ?Sized>(
     to: &mut A,
 ) -> *mut Term {
     let q = to.alloc(words);
-    std::ptr::copy_nonoverlapping(from, q, words);
+    // SAFETY: by the contract; `alloc` returned as many words.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, q, words);
+    }
     let shift = (q as u64).wrapping_sub(from as u64);
     let mut i = 0;
     while i < words {
-        let t = *q.add(i);
-        if t.is_header() {
-            let p = q.add(i);
-            // A flat map's size is in a word that is no pointer, so the shift may come after.
-            let n = layout::object_words(p);
-            let (a, b) = layout::term_range(p);
-            let s = header_subtag(t.raw());
-            if (layout::may_be_off_heap(s) || s as u8 == Subtag::Ref as u8)
-                && retain_object(p, to.off_heap())
-            {
-                to.off_heap_grew();
-            }
-            for k in a..b {
-                if KEPT && !(*p.add(k)).is_immed() && is_counted_ptr((*p.add(k)).ptr()) {
-                    to.off_heap().regions.hold_pointer((*p.add(k)).ptr());
-                    continue;
+        // SAFETY: `i` is less than `words`: the start of a whole object, or a slot of a cell, in a
+        // copy of the block.
+        unsafe {
+            let t = *q.add(i);
+            if t.is_header() {
+                let p = q.add(i);
+                // A flat map's size is in a word that is no pointer, so the shift may come after.
+                let n = layout::object_words(p);
+                let (a, b) = layout::term_range(p);
+                let s = header_subtag(t.raw());
+                if (layout::may_be_off_heap(s) || s as u8 == Subtag::Ref as u8)
+                    && retain_object(p, to.off_heap())
+                {
+                    to.off_heap_grew();
                 }
-                shift_word(p.add(k), shift);
+                for k in a..b {
+                    if KEPT && !(*p.add(k)).is_immed() && is_counted_ptr((*p.add(k)).ptr()) {
+                        to.off_heap().regions.hold_pointer((*p.add(k)).ptr());
+                        continue;
+                    }
+                    shift_word(p.add(k), shift);
+                }
+                i += n;
+            } else {
+                shift_word(q.add(i), shift);
+                i += 1;
             }
-            i += n;
-        } else {
-            shift_word(q.add(i), shift);
-            i += 1;
         }
     }
     q
@@ -197,9 +215,12 @@ pub unsafe fn copy_out<const KEPT: bool, A: Alloc + ?Sized>(
 /// into that block.
 #[inline(always)]
 unsafe fn shift_word(p: *mut Term, shift: u64) {
-    let t = *p;
-    if !t.is_immed() {
-        (p as *mut u64).write(t.raw().wrapping_add(shift));
+    // SAFETY: by the contract.
+    unsafe {
+        let t = *p;
+        if !t.is_immed() {
+            (p as *mut u64).write(t.raw().wrapping_add(shift));
+        }
     }
 }
 

@@ -439,15 +439,18 @@ pub unsafe fn free_block(p: *mut Term, words: usize) {
     }
     counts::add(|c| &c.heap_blocks, usize::MAX);
     counts::add(|c| &c.heap_bytes, (words * 8).wrapping_neg());
-    if fence::owns(p) {
-        return fence::free(p);
-    }
-    if words > MAP_ABOVE_WORDS {
-        MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
-        MAPPED.lock().remove(&(p as usize));
-        unmap(p as usize, words * 8);
-    } else if stash(p, words).is_none() && keep_warm(p, words).is_none() {
-        std::alloc::dealloc(p as *mut u8, layout(words));
+    // SAFETY: by the contract: it goes back to where it came from, with its number of words.
+    unsafe {
+        if fence::owns(p) {
+            return fence::free(p);
+        }
+        if words > MAP_ABOVE_WORDS {
+            MAPPED_BYTES.fetch_sub(words * 8, Ordering::Relaxed);
+            MAPPED.lock().remove(&(p as usize));
+            unmap(p as usize, words * 8);
+        } else if stash(p, words).is_none() && keep_warm(p, words).is_none() {
+            std::alloc::dealloc(p as *mut u8, layout(words));
+        }
     }
 }
 
@@ -525,10 +528,13 @@ pub(crate) unsafe fn cut_block(p: *mut Term, words: usize, to: usize) {
     note(p, to);
     // The system keeps the page that the cut goes through, and frees it with the rest.
     let page = sys::page_bytes();
-    let from = (p.add(to) as usize).next_multiple_of(page);
-    let end = (p.add(words) as usize).next_multiple_of(page);
-    if from < end {
-        sys::release(from, end - from);
+    // SAFETY: by the contract, the block has `words` words.
+    unsafe {
+        let from = (p.add(to) as usize).next_multiple_of(page);
+        let end = (p.add(words) as usize).next_multiple_of(page);
+        if from < end {
+            sys::release(from, end - from);
+        }
     }
 }
 

@@ -79,16 +79,19 @@ fn size<const SHARE: bool>(t: Term) -> usize {
 /// # Safety
 /// `p` is the header of a sub-binary or of a match context.
 unsafe fn sub_parts(p: *const Term) -> (Term, usize, usize) {
-    if header_subtag((*p).raw()) as u8 == Subtag::SubBin as u8 {
-        let m = (*p.add(3)).raw();
-        (
-            *p.add(4),
-            (*p.add(2)).raw() as usize * 8 + (m >> 8 & 0xFF) as usize,
-            (*p.add(1)).raw() as usize * 8 + (m & 0xFF) as usize,
-        )
-    } else {
-        let (off, end) = ((*p.add(3)).raw() as usize, (*p.add(4)).raw() as usize);
-        (*p.add(1), off, end - off)
+    // SAFETY: by the contract; words as drawn in `layout`.
+    unsafe {
+        if header_subtag((*p).raw()) as u8 == Subtag::SubBin as u8 {
+            let m = (*p.add(3)).raw();
+            (
+                *p.add(4),
+                (*p.add(2)).raw() as usize * 8 + (m >> 8 & 0xFF) as usize,
+                (*p.add(1)).raw() as usize * 8 + (m & 0xFF) as usize,
+            )
+        } else {
+            let (off, end) = ((*p.add(3)).raw() as usize, (*p.add(4)).raw() as usize);
+            (*p.add(1), off, end - off)
+        }
     }
 }
 
@@ -511,8 +514,11 @@ impl Flat {
     #[inline]
     pub unsafe fn put(&self, to: *mut Term) -> Term {
         let from = self.words.as_ptr() as *const u64;
-        relocate(from, to as *mut u64, self.len, self.inside, to as u64);
-        Term::from_raw(self.root.wrapping_add(to as u64))
+        // SAFETY: by the contract; the words of a `Flat` below `len` are written.
+        unsafe {
+            relocate(from, to as *mut u64, self.len, self.inside, to as u64);
+            Term::from_raw(self.root.wrapping_add(to as u64))
+        }
     }
     #[inline]
     fn rest(&mut self, todo: &mut Todo) -> bool {
@@ -603,10 +609,13 @@ impl Todo {
 /// There are `n` words at `from`, and room for as many at `to`, which is elsewhere.
 #[inline(always)]
 unsafe fn relocate(from: *const u64, to: *mut u64, n: usize, mut inside: u32, delta: u64) {
-    for i in 0..n {
-        let d = delta & 0u64.wrapping_sub(u64::from(inside & 1));
-        to.add(i).write((*from.add(i)).wrapping_add(d));
-        inside >>= 1;
+    // SAFETY: by the contract.
+    unsafe {
+        for i in 0..n {
+            let d = delta & 0u64.wrapping_sub(u64::from(inside & 1));
+            to.add(i).write((*from.add(i)).wrapping_add(d));
+            inside >>= 1;
+        }
     }
 }
 
@@ -623,17 +632,20 @@ pub unsafe fn move_flat(
     inside: u32,
     to: *mut Term,
 ) -> Term {
-    let from = from.add(first);
-    let delta = (to as u64).wrapping_sub(from as u64);
-    let inside = inside.checked_shr(first as u32).unwrap_or(0);
-    relocate(
-        from as *const u64,
-        to as *mut u64,
-        end - first,
-        inside,
-        delta,
-    );
-    Term::from_raw(t.raw().wrapping_add(delta))
+    // SAFETY: by the contract; the words lie in the block at `from`.
+    unsafe {
+        let from = from.add(first);
+        let delta = (to as u64).wrapping_sub(from as u64);
+        let inside = inside.checked_shr(first as u32).unwrap_or(0);
+        relocate(
+            from as *const u64,
+            to as *mut u64,
+            end - first,
+            inside,
+            delta,
+        );
+        Term::from_raw(t.raw().wrapping_add(delta))
+    }
 }
 
 /// Maximum nesting of the parts that [`parts`] visits, and number of terms that it looks at. A
@@ -738,9 +750,12 @@ impl<A: Alloc> Rebuilt<'_, A> {
 /// `orig` is a heap binary or a counted one.
 unsafe fn bits_base(orig: Term) -> *const u8 {
     let p = orig.ptr();
-    match header_subtag((*p).raw()) {
-        Subtag::HeapBin => p.add(2) as *const u8,
-        _ => (*p.add(4)).raw() as *const u8,
+    // SAFETY: by the contract; words as drawn in `layout`.
+    unsafe {
+        match header_subtag((*p).raw()) {
+            Subtag::HeapBin => p.add(2) as *const u8,
+            _ => (*p.add(4)).raw() as *const u8,
+        }
     }
 }
 
@@ -749,13 +764,16 @@ unsafe fn bits_base(orig: Term) -> *const u8 {
 /// # Safety
 /// `p` points at a well-formed boxed object.
 pub(crate) unsafe fn copy_object<A: Alloc + ?Sized>(p: *const Term, to: &mut A) -> Term {
-    let n = layout::object_words(p);
-    let q = to.alloc(n);
-    std::ptr::copy_nonoverlapping(p, q, n);
-    if retain_object(q, to.off_heap()) {
-        to.off_heap_grew();
+    // SAFETY: by the contract; `alloc` returned as many words.
+    unsafe {
+        let n = layout::object_words(p);
+        let q = to.alloc(n);
+        std::ptr::copy_nonoverlapping(p, q, n);
+        if retain_object(q, to.off_heap()) {
+            to.off_heap_grew();
+        }
+        Term::boxed_at(q)
     }
-    Term::boxed_at(q)
 }
 
 /// Counts what the fresh copy of an object at `q` owns, and links it. Returns whether that is a
@@ -764,30 +782,34 @@ pub(crate) unsafe fn copy_object<A: Alloc + ?Sized>(p: *const Term, to: &mut A) 
 /// # Safety
 /// `q` points at a bitwise copy, in a heap of `off_heap`, of a live object.
 pub(crate) unsafe fn retain_object(q: *mut Term, off_heap: &mut crate::off_heap::OffHeap) -> bool {
-    match header_subtag((*q).raw()) {
-        Subtag::RefcBin => {
-            RcBin::retain((*q.add(3)).raw() as *const RcBin);
-            // A copy is a reader: only the original may append.
-            (q.add(5) as *mut u64).write(0);
-            off_heap.link(q);
-            off_heap.bytes += (*q.add(1)).raw() as usize;
-            return true;
+    // SAFETY: by the contract: what the original owns is alive, and word 2 of the copy is free for
+    // the link.
+    unsafe {
+        match header_subtag((*q).raw()) {
+            Subtag::RefcBin => {
+                RcBin::retain((*q.add(3)).raw() as *const RcBin);
+                // A copy is a reader: only the original may append.
+                (q.add(5) as *mut u64).write(0);
+                off_heap.link(q);
+                off_heap.bytes += (*q.add(1)).raw() as usize;
+                return true;
+            }
+            Subtag::Fun if (*q.add(3)).raw() >> 16 & 1 == 0 => {
+                (*((*q.add(1)).raw() as *const FunEntry)).retain();
+                off_heap.link(q);
+            }
+            Subtag::Ref if is_magic(q) => {
+                (*((*q.add(1)).raw() as *const MagicRef)).retain();
+                off_heap.link(q);
+            }
+            Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef => {
+                (*((*q.add(1)).raw() as *const Node))
+                    .refc
+                    .fetch_add(1, Ordering::Relaxed);
+                off_heap.link(q);
+            }
+            _ => {}
         }
-        Subtag::Fun if (*q.add(3)).raw() >> 16 & 1 == 0 => {
-            (*((*q.add(1)).raw() as *const FunEntry)).retain();
-            off_heap.link(q);
-        }
-        Subtag::Ref if is_magic(q) => {
-            (*((*q.add(1)).raw() as *const MagicRef)).retain();
-            off_heap.link(q);
-        }
-        Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef => {
-            (*((*q.add(1)).raw() as *const Node))
-                .refc
-                .fetch_add(1, Ordering::Relaxed);
-            off_heap.link(q);
-        }
-        _ => {}
     }
     false
 }

@@ -127,7 +127,8 @@ impl FunWords {
     /// The fun is local, and it is in hand while the entry is used.
     #[inline(always)]
     pub unsafe fn entry<'a>(self) -> &'a crate::fun::FunEntry {
-        &*((*self.0.add(FUN_TARGET)).raw() as *const crate::fun::FunEntry)
+        // SAFETY: by the contract, a local fun has its entry there.
+        unsafe { &*((*self.0.add(FUN_TARGET)).raw() as *const crate::fun::FunEntry) }
     }
     /// The first word of its environment.
     #[inline(always)]
@@ -142,20 +143,23 @@ impl FunWords {
     #[inline(always)]
     pub unsafe fn write(p: *mut Term, target: Target, arity: u8, free: u8, creator: Term) {
         let w = p as *mut u64;
-        w.write(header(Subtag::Fun, FUN_WORDS - 1 + free as usize));
         let bits = u64::from(arity) | u64::from(free) << FUN_FREE_SHIFT;
-        match target {
-            Target::Entry(e) => {
-                w.add(FUN_TARGET).write(e as u64);
-                w.add(FUN_BITS).write(bits);
+        // SAFETY: by the contract, there is room for the words.
+        unsafe {
+            w.write(header(Subtag::Fun, FUN_WORDS - 1 + free as usize));
+            match target {
+                Target::Entry(e) => {
+                    w.add(FUN_TARGET).write(e as u64);
+                    w.add(FUN_BITS).write(bits);
+                }
+                Target::Export(e) => {
+                    w.add(FUN_TARGET).write(e as u64);
+                    w.add(NEXT).write(0);
+                    w.add(FUN_BITS).write(bits | FUN_BY_NAME);
+                }
             }
-            Target::Export(e) => {
-                w.add(FUN_TARGET).write(e as u64);
-                w.add(NEXT).write(0);
-                w.add(FUN_BITS).write(bits | FUN_BY_NAME);
-            }
+            p.add(FUN_CREATOR).write(creator);
         }
-        p.add(FUN_CREATOR).write(creator);
     }
 }
 
@@ -263,11 +267,14 @@ pub(crate) const fn map_bitmap(hdr: u64) -> u16 {
 /// `p` points at a well-formed boxed object (a flat map's size is read).
 #[inline(always)]
 pub unsafe fn object_words(p: *const Term) -> usize {
-    let hdr = (*p).raw();
-    if header_subtag(hdr) as u8 == Subtag::Map as u8 {
-        map_words(p)
-    } else {
-        1 + header_arity(hdr)
+    // SAFETY: by the contract.
+    unsafe {
+        let hdr = (*p).raw();
+        if header_subtag(hdr) as u8 == Subtag::Map as u8 {
+            map_words(p)
+        } else {
+            1 + header_arity(hdr)
+        }
     }
 }
 
@@ -277,11 +284,14 @@ pub unsafe fn object_words(p: *const Term) -> usize {
 /// `p` points at a well-formed map object.
 #[inline]
 pub(crate) unsafe fn map_words(p: *const Term) -> usize {
-    let hdr = (*p).raw();
-    match map_kind(hdr) {
-        MAP_FLAT => 3 + (*p.add(1)).raw() as usize,
-        MAP_NODE => 1 + map_bitmap(hdr).count_ones() as usize,
-        _ => 2 + map_bitmap(hdr).count_ones() as usize,
+    // SAFETY: by the contract; word 1 of a flat map is its size.
+    unsafe {
+        let hdr = (*p).raw();
+        match map_kind(hdr) {
+            MAP_FLAT => 3 + (*p.add(1)).raw() as usize,
+            MAP_NODE => 1 + map_bitmap(hdr).count_ones() as usize,
+            _ => 2 + map_bitmap(hdr).count_ones() as usize,
+        }
     }
 }
 
@@ -292,19 +302,22 @@ pub(crate) unsafe fn map_words(p: *const Term) -> usize {
 /// `p` points at a well-formed boxed object.
 #[inline]
 pub unsafe fn term_range(p: *const Term) -> (usize, usize) {
-    let hdr = (*p).raw();
-    let n = header_arity(hdr);
-    match header_subtag(hdr) {
-        Subtag::Tuple | Subtag::Record => (1, n + 1),
-        Subtag::Fun => (4, n + 1),
-        Subtag::SubBin => (4, 5),
-        Subtag::MatchContext => (1, 2),
-        Subtag::Map => match map_kind(hdr) {
-            MAP_FLAT => (2, 3 + (*p.add(1)).raw() as usize),
-            MAP_NODE => (1, map_words(p)),
-            _ => (2, map_words(p)),
-        },
-        _ => (0, 0),
+    // SAFETY: by the contract; word 1 of a flat map is its size.
+    unsafe {
+        let hdr = (*p).raw();
+        let n = header_arity(hdr);
+        match header_subtag(hdr) {
+            Subtag::Tuple | Subtag::Record => (1, n + 1),
+            Subtag::Fun => (4, n + 1),
+            Subtag::SubBin => (4, 5),
+            Subtag::MatchContext => (1, 2),
+            Subtag::Map => match map_kind(hdr) {
+                MAP_FLAT => (2, 3 + (*p.add(1)).raw() as usize),
+                MAP_NODE => (1, map_words(p)),
+                _ => (2, map_words(p)),
+            },
+            _ => (0, 0),
+        }
     }
 }
 
@@ -324,7 +337,8 @@ pub(crate) const fn may_be_off_heap(s: Subtag) -> bool {
 /// `p` points at an object with subtag `Ref`.
 #[inline]
 pub(crate) unsafe fn is_magic(p: *const Term) -> bool {
-    (*p.add(1)).raw() as u32 != REF_MARKER
+    // SAFETY: by the contract, it has a word 1.
+    unsafe { (*p.add(1)).raw() as u32 != REF_MARKER }
 }
 
 /// Whether the object at `p` is a magic reference to something whose end is visible outside the
@@ -333,9 +347,12 @@ pub(crate) unsafe fn is_magic(p: *const Term) -> bool {
 /// # Safety
 /// `p` points at a boxed object.
 pub(crate) unsafe fn ends_outside(p: *const Term) -> bool {
-    header_subtag((*p).raw()) == Subtag::Ref
-        && is_magic(p)
-        && (*((*p.add(1)).raw() as *const crate::magic::MagicRef)).ends_outside
+    // SAFETY: by the contract; a magic reference has the address of its live value in word 1.
+    unsafe {
+        header_subtag((*p).raw()) == Subtag::Ref
+            && is_magic(p)
+            && (*((*p.add(1)).raw() as *const crate::magic::MagicRef)).ends_outside
+    }
 }
 
 /// Where the data of a bitstring lies: its first byte, its first bit there, and its length in bits.
