@@ -21,7 +21,8 @@ use std::collections::HashSet;
 /// # Safety
 /// The heap's own pointers (block bounds, lists) are right; `roots` are initialised.
 pub unsafe fn verify(heap: &Heap, roots: &[&[Term]]) -> Result<(), String> {
-    verify_with(heap, roots, Some(&[]))
+    // SAFETY: by the contract.
+    unsafe { verify_with(heap, roots, Some(&[])) }
 }
 
 /// As [`verify`]; `extra` are further areas (start, end) that may be pointed into, such as a queued
@@ -34,7 +35,8 @@ pub unsafe fn verify_with(
     roots: &[&[Term]],
     extra: Option<&[(usize, usize)]>,
 ) -> Result<(), String> {
-    verify_all(heap, roots, extra, false)
+    // SAFETY: by the contract.
+    unsafe { verify_all(heap, roots, extra, false) }
 }
 
 /// The free runs of the old generation, as sorted start and end addresses: each looks like an
@@ -50,9 +52,12 @@ unsafe fn free_runs(heap: &Heap, old: &Found) -> Result<Vec<(usize, usize)>, Str
     let mut words = 0;
     for &(p, n) in r.free_runs() {
         let at = p as usize;
-        let is_one = old.starts.binary_search(&at).is_ok()
-            && header_subtag((*p).raw()) as u8 == Subtag::PosBig as u8
-            && layout::object_words(p) == n;
+        // SAFETY: the word is read only if an object starts there.
+        let is_one = unsafe {
+            old.starts.binary_search(&at).is_ok()
+                && header_subtag((*p).raw()) as u8 == Subtag::PosBig as u8
+                && layout::object_words(p) == n
+        };
         if !is_one {
             return Err(format!("there is no free run of {n} words at {at:x}"));
         }
@@ -88,16 +93,21 @@ unsafe fn verify_all(
     if heap.htop > heap.stop || heap.high_water > heap.htop || heap.high_water < heap.heap {
         return Err("the heap's bounds are out of order".into());
     }
-    walk(heap.heap, heap.used_words(), &mut young)?;
+    // SAFETY: by the contract, the words below `htop` are initialised.
+    unsafe { walk(heap.heap, heap.used_words(), &mut young) }?;
     let mut frag_owners = Vec::new();
-    for f in &heap.frags {
-        for (p, n) in f.areas() {
-            walk(p, n, &mut young)?;
+    // SAFETY: by the contract, so are those of the fragments, and their lists are right.
+    unsafe {
+        for f in &heap.frags {
+            for (p, n) in f.areas() {
+                walk(p, n, &mut young)?;
+            }
+            list_objects(f.off_heap.first, &mut frag_owners)?;
         }
-        list_objects(f.off_heap.first, &mut frag_owners)?;
     }
     let old_words = (heap.old_htop as usize - heap.old_heap as usize) >> 3;
-    walk(heap.old_heap, old_words, &mut old)?;
+    // SAFETY: by the contract, so are those of the old generation.
+    unsafe { walk(heap.old_heap, old_words, &mut old) }?;
     // Dead objects may point to some that were taken apart already.
     if let Some(r) = &heap.runs {
         old.terms.retain(|&(at, _)| !r.is_dead(at));
@@ -106,11 +116,14 @@ unsafe fn verify_all(
         found.starts.sort_unstable();
         found.areas.sort_unstable();
     }
-    let free = free_runs(heap, &old)?;
-    list_objects(heap.off_heap.first, &mut frag_owners)?;
+    // SAFETY: by the contract; the walk has found all objects.
+    let free = unsafe { free_runs(heap, &old) }?;
+    // SAFETY: by the contract, the list is right.
+    unsafe { list_objects(heap.off_heap.first, &mut frag_owners) }?;
     same_objects("young", &mut young.owners, frag_owners)?;
     let mut old_list = Vec::new();
-    list_objects(heap.old_off_heap.first, &mut old_list)?;
+    // SAFETY: by the contract, the list is right.
+    unsafe { list_objects(heap.old_off_heap.first, &mut old_list) }?;
     same_objects("old", &mut old.owners, old_list)?;
 
     // Either generation may hold regions that young terms refer to; the old one holds those of old
@@ -125,7 +138,9 @@ unsafe fn verify_all(
         held.extend(&old_held);
         let mut todo: Vec<*const region::Region> = held.iter().copied().collect();
         while let Some(r) = todo.pop() {
-            todo.extend((*r).held().filter(|&h| held.insert(h)));
+            // SAFETY: the region is held by a region or a generation.
+            let r = unsafe { &*r };
+            todo.extend(r.held().filter(|&h| held.insert(h)));
         }
     }
     // An object that is old, or will be with the next collection, points to older objects or to
@@ -150,12 +165,15 @@ unsafe fn verify_all(
         young_words: None,
         words: None,
     };
-    for &(at, t) in &young.terms {
-        let a = t.ptr() as usize;
-        let stays = t.is_immed() || mature.contains(&a) || old.holds(a);
-        let younger = mature.contains(&at) && !stays && !region::is_region_ptr(t.ptr());
-        if younger && !live.excuses(at) {
-            return Err(format!("mature word {at:x} points to younger {a:x}"));
+    // SAFETY: `at` is the address of a word that a walk has found.
+    unsafe {
+        for &(at, t) in &young.terms {
+            let a = t.ptr() as usize;
+            let stays = t.is_immed() || mature.contains(&a) || old.holds(a);
+            let younger = mature.contains(&at) && !stays && !region::is_region_ptr(t.ptr());
+            if younger && !live.excuses(at) {
+                return Err(format!("mature word {at:x} points to younger {a:x}"));
+            }
         }
     }
     // Whether it leads to known memory. False: perhaps to a message. Err: nowhere.
@@ -181,20 +199,27 @@ unsafe fn verify_all(
             if !g.holds(a) {
                 continue;
             }
-            if t.is_boxed() {
-                if g.starts.binary_search(&a).is_err() {
-                    return Err(format!("word {at:x} points into an object, at {a:x}"));
+            // SAFETY: the words lie in an area that was walked.
+            unsafe {
+                if t.is_boxed() {
+                    if g.starts.binary_search(&a).is_err() {
+                        return Err(format!("word {at:x} points into an object, at {a:x}"));
+                    }
+                } else if !g.holds(a + 8) || (*t.ptr()).is_header() || (*t.ptr().add(1)).is_header()
+                {
+                    return Err(format!("word {at:x} points to no cell, at {a:x}"));
                 }
-            } else if !g.holds(a + 8) || (*t.ptr()).is_header() || (*t.ptr().add(1)).is_header() {
-                return Err(format!("word {at:x} points to no cell, at {a:x}"));
+                return Ok(true);
             }
-            return Ok(true);
         }
         if region::is_region_ptr(t.ptr()) {
             let Some(r) = region::region_of(t.ptr()) else {
                 return Err(format!("word {at:x} points to a freed region, at {a:x}"));
             };
-            object_in_region(r, t).map_err(|e| format!("word {at:x} points {e}, at {a:x}"))?;
+            // SAFETY: `region_of` returns live regions, and `t` points into this one.
+            unsafe {
+                object_in_region(r, t).map_err(|e| format!("word {at:x} points {e}, at {a:x}"))?;
+            }
             let in_old = old.holds(at);
             // A message that is looked at in place holds its regions itself, and code its literals.
             let may_be_queued = !in_old && (extra.is_none() || r.is_code());
@@ -219,24 +244,28 @@ unsafe fn verify_all(
         // Words of unreachable objects that may lead to memory of others by now: nobody may look
         // there.
         let mut lost: HashSet<usize> = HashSet::new();
-        for &(at, t) in &g.terms {
-            let checked = check(at, t);
-            if checked != Ok(true) && live.excuses(at) {
-                lost.insert(at);
-            } else {
-                checked?;
+        // SAFETY: words and objects are those that the walks have found, and pointers were checked
+        // before.
+        unsafe {
+            for &(at, t) in &g.terms {
+                let checked = check(at, t);
+                if checked != Ok(true) && live.excuses(at) {
+                    lost.insert(at);
+                } else {
+                    checked?;
+                }
             }
-        }
-        for &p in &g.starts {
-            let (a, b) = layout::term_range(p as *mut Term);
-            let is_lost = !lost.is_empty() && (a..b).any(|k| lost.contains(&(p + k * 8)));
-            if is_lost || heap.runs.as_ref().is_some_and(|r| r.is_dead(p)) {
-                continue;
-            }
-            if let Err(e) = check_object(p as *const Term)
-                && !live.excuses_object(p)
-            {
-                return Err(e);
+            for &p in &g.starts {
+                let (a, b) = layout::term_range(p as *mut Term);
+                let is_lost = !lost.is_empty() && (a..b).any(|k| lost.contains(&(p + k * 8)));
+                if is_lost || heap.runs.as_ref().is_some_and(|r| r.is_dead(p)) {
+                    continue;
+                }
+                if let Err(e) = check_object(p as *const Term)
+                    && !live.excuses_object(p)
+                {
+                    return Err(e);
+                }
             }
         }
     }
@@ -256,22 +285,28 @@ unsafe fn verify_all(
         let a = t.ptr() as usize;
         for g in [&young, &old].into_iter().filter(|g| g.holds(a)) {
             let dead = heap.runs.as_ref().is_some_and(|r| r.is_dead(a));
-            let starts = match t.is_boxed() {
-                true => g.starts.binary_search(&a).is_ok(),
-                false => {
-                    g.holds(a + 8) && !(*t.ptr()).is_header() && !(*t.ptr().add(1)).is_header()
+            // SAFETY: the words lie in an area that was walked.
+            unsafe {
+                let starts = match t.is_boxed() {
+                    true => g.starts.binary_search(&a).is_ok(),
+                    false => {
+                        g.holds(a + 8) && !(*t.ptr()).is_header() && !(*t.ptr().add(1)).is_header()
+                    }
+                };
+                if dead || !starts {
+                    return Err(format!(
+                        "a hint of what was sent leads to no term, at {a:x}"
+                    ));
                 }
-            };
-            if dead || !starts {
-                return Err(format!(
-                    "a hint of what was sent leads to no term, at {a:x}"
-                ));
             }
         }
     }
-    for i in 0..heap.stack_words() {
-        let p = heap.stop.add(i);
-        check(p as usize, *p).map_err(|e| format!("stack slot {i}: {e}"))?;
+    // SAFETY: the stack has that many words.
+    unsafe {
+        for i in 0..heap.stack_words() {
+            let p = heap.stop.add(i);
+            check(p as usize, *p).map_err(|e| format!("stack slot {i}: {e}"))?;
+        }
     }
     for (k, r) in roots.iter().enumerate() {
         for (i, &t) in r.iter().enumerate() {
@@ -312,9 +347,11 @@ impl Live<'_> {
             return false;
         }
         let (heap, roots, young) = (self.heap, self.roots, self.young);
-        let words = self
-            .young_words
-            .get_or_insert_with(|| reached(heap, roots, &[young]));
+        // SAFETY: by the contract.
+        let words = unsafe {
+            self.young_words
+                .get_or_insert_with(|| reached(heap, roots, &[young]))
+        };
         !words.contains(&at)
     }
     /// Whether the object at `p`, which refers to others, is unreachable: they may have changed.
@@ -326,11 +363,14 @@ impl Live<'_> {
             return false;
         }
         let (heap, roots, both) = (self.heap, self.roots, [self.young, self.old]);
-        let words = self
-            .words
-            .get_or_insert_with(|| reached(heap, roots, &both));
-        let (a, b) = layout::term_range(p as *mut Term);
-        a < b && !(a..b).any(|k| words.contains(&(p + k * 8)))
+        // SAFETY: by the contract; `p` is the start of a whole object.
+        unsafe {
+            let words = self
+                .words
+                .get_or_insert_with(|| reached(heap, roots, &both));
+            let (a, b) = layout::term_range(p as *mut Term);
+            a < b && !(a..b).any(|k| words.contains(&(p + k * 8)))
+        }
     }
 }
 
@@ -340,7 +380,8 @@ impl Live<'_> {
 /// # Safety
 /// The heap is as for [`verify`], and `found` are whole objects of it, by their areas.
 unsafe fn reached(heap: &Heap, roots: &[&[Term]], found: &[&Found]) -> HashSet<usize> {
-    let stack = (0..heap.stack_words()).map(|i| *heap.stop.add(i));
+    // SAFETY: by the contract, the stack has that many words.
+    let stack = unsafe { (0..heap.stack_words()).map(|i| *heap.stop.add(i)) };
     let mut todo: Vec<Term> = stack.filter(|t| !t.is_header()).collect();
     todo.extend(roots.iter().flat_map(|r| r.iter()));
     let mut words = HashSet::new();
@@ -349,13 +390,16 @@ unsafe fn reached(heap: &Heap, roots: &[&[Term]], found: &[&Found]) -> HashSet<u
         if t.is_immed() || !found.iter().any(|g| g.holds(p as usize)) {
             continue;
         }
-        let (a, b) = match t.is_list_ptr() {
-            true => (0, 2),
-            false => layout::term_range(p),
-        };
-        for k in a..b {
-            if words.insert(p.add(k) as usize) {
-                todo.push(*p.add(k));
+        // SAFETY: `t` points into one of the areas, which are whole objects.
+        unsafe {
+            let (a, b) = match t.is_list_ptr() {
+                true => (0, 2),
+                false => layout::term_range(p),
+            };
+            for k in a..b {
+                if words.insert(p.add(k) as usize) {
+                    todo.push(*p.add(k));
+                }
             }
         }
     }
@@ -378,7 +422,8 @@ pub unsafe fn verify_old_holds(heap: &Heap, regions: &[&region::Region]) -> Resu
         return Ok(());
     }
     let mut old = Found::default();
-    walk(heap.old_heap, heap.old_words(), &mut old)?;
+    // SAFETY: by the contract, the words below `old_htop` are initialised.
+    unsafe { walk(heap.old_heap, heap.old_words(), &mut old) }?;
     let lost = old.terms.iter().find(|&&(at, t)| {
         let a = t.ptr() as usize;
         let leads = !t.is_immed() && areas.iter().any(|&(lo, hi)| (lo..hi).contains(&a));
@@ -399,7 +444,8 @@ pub unsafe fn verify_old_holds(heap: &Heap, regions: &[&region::Region]) -> Resu
 /// As for [`verify_old_holds`].
 #[cold]
 pub unsafe fn check_old_holds(heap: &Heap, regions: &[&region::Region]) {
-    if let Err(e) = verify_old_holds(heap, regions) {
+    // SAFETY: by the contract.
+    if let Err(e) = unsafe { verify_old_holds(heap, regions) } {
         damaged("as literals are purged", &e);
     }
 }
@@ -413,7 +459,8 @@ pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: 
     let roots: Vec<&[Term]> = roots.iter().map(|r| &**r).collect();
     // Only in the window may a message be pointed to.
     let extra: Option<&[(usize, usize)]> = if heap.window { None } else { Some(&[]) };
-    if let Err(e) = verify_all(heap, &roots, extra, ran) {
+    // SAFETY: by the contract.
+    if let Err(e) = unsafe { verify_all(heap, &roots, extra, ran) } {
         damaged(when, &e);
     }
 }
@@ -424,7 +471,8 @@ pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: 
 /// As for [`verify`].
 pub(crate) unsafe fn check_after(heap: &Heap, roots: &[&[Term]], when: &str) {
     let extra: Option<&[(usize, usize)]> = if heap.window { None } else { Some(&[]) };
-    if let Err(e) = verify_all(heap, roots, extra, true) {
+    // SAFETY: by the contract.
+    if let Err(e) = unsafe { verify_all(heap, roots, extra, true) } {
         damaged(when, &e);
     }
 }
@@ -443,7 +491,8 @@ fn damaged(when: &str, e: &str) -> ! {
 #[inline(never)]
 pub unsafe fn look_after(heap: &Heap, roots: &[&[Term]], when: &str) {
     if due(heap) {
-        check_after(heap, roots, when);
+        // SAFETY: by the contract.
+        unsafe { check_after(heap, roots, when) };
     }
 }
 
@@ -458,6 +507,7 @@ fn due(heap: &Heap) -> bool {
 /// As for [`verify`].
 pub(crate) unsafe fn look(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: bool) {
     if due(heap) {
-        check(heap, roots, when, ran);
+        // SAFETY: by the contract.
+        unsafe { check(heap, roots, when, ran) };
     }
 }
