@@ -89,19 +89,25 @@ pub struct Counted;
 unsafe impl GlobalAlloc for Counted {
     #[inline(never)]
     unsafe fn alloc(&self, l: Layout) -> *mut u8 {
-        counted(System.alloc(l))
+        // SAFETY: by the contract of `GlobalAlloc`.
+        unsafe { counted(System.alloc(l)) }
     }
     #[inline(never)]
     unsafe fn alloc_zeroed(&self, l: Layout) -> *mut u8 {
-        counted(System.alloc_zeroed(l))
+        // SAFETY: by the contract of `GlobalAlloc`.
+        unsafe { counted(System.alloc_zeroed(l)) }
     }
     #[inline(never)]
     unsafe fn dealloc(&self, p: *mut u8, l: Layout) {
         add(|c| &c.blocks, usize::MAX);
-        System.dealloc(p, l);
+        // SAFETY: by the contract of `GlobalAlloc`.
+        unsafe {
+            System.dealloc(p, l);
+        }
     }
     unsafe fn realloc(&self, p: *mut u8, l: Layout, size: usize) -> *mut u8 {
-        System.realloc(p, l, size)
+        // SAFETY: by the contract of `GlobalAlloc`.
+        unsafe { System.realloc(p, l, size) }
     }
 }
 

@@ -306,7 +306,8 @@ pub unsafe fn allocate(kind: Kind, l: Layout) -> *mut u8 {
     {
         return p;
     }
-    std::alloc::alloc(l)
+    // SAFETY: by the contract, the layout has a size.
+    unsafe { std::alloc::alloc(l) }
 }
 
 /// Frees memory that [`allocate`] returned.
@@ -316,10 +317,13 @@ pub unsafe fn allocate(kind: Kind, l: Layout) -> *mut u8 {
 #[inline]
 #[track_caller]
 pub unsafe fn deallocate(p: *mut u8, l: Layout) {
-    if owns(p) {
-        return free(p);
+    // SAFETY: by the contract; a block that the fence does not own came from the allocator.
+    unsafe {
+        if owns(p) {
+            return free(p);
+        }
+        std::alloc::dealloc(p, l);
     }
-    std::alloc::dealloc(p, l);
 }
 
 /// Allocates a block behind the fence, if possible.
@@ -379,7 +383,8 @@ pub unsafe fn free<T>(p: *mut T) {
     if what >> 56 != IN_USE || o != (first + pages) * page - data {
         damaged("something is freed that is no block in use", p as usize);
     }
-    let rest = std::slice::from_raw_parts((p as *const u8).add(bytes), data - bytes);
+    // SAFETY: the block ends with the `data` bytes of its last page.
+    let rest = unsafe { std::slice::from_raw_parts((p as *const u8).add(bytes), data - bytes) };
     if rest.iter().any(|&b| b != FILLED) {
         damaged("a block was written beyond its end", p as usize);
     }
@@ -388,8 +393,13 @@ pub unsafe fn free<T>(p: *mut T) {
     freed(r, what);
     let traces = TRACES.load(Ordering::Relaxed);
     if traces != 0 {
-        let of_page = (traces as *mut usize).add(first * TRACED);
-        native_trace(std::slice::from_raw_parts_mut(of_page, TRACED));
+        // SAFETY: the table has `TRACED` addresses for each page, which only the thread that frees
+        // the block writes.
+        let of_page = unsafe {
+            let of_page = (traces as *mut usize).add(first * TRACED);
+            std::slice::from_raw_parts_mut(of_page, TRACED)
+        };
+        native_trace(of_page);
     }
     sys::protect(
         BLOCKS.base.load(Ordering::Relaxed) + first * page,

@@ -131,7 +131,8 @@ impl Fragment {
     /// # Safety
     /// No term in it is used afterwards, and its off-heap list was not moved elsewhere.
     pub unsafe fn destroy(mut self) {
-        crate::off_heap::release_off_heap(&mut self.off_heap);
+        // SAFETY: by the contract.
+        unsafe { crate::off_heap::release_off_heap(&mut self.off_heap) };
     }
 }
 

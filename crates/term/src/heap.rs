@@ -205,7 +205,8 @@ impl Heap {
     /// The object belongs to this heap, and `t` is not younger. The object was not remembered
     /// ([`Heap::remember_sent`]). Somebody holds the region of `t` at this moment.
     pub unsafe fn write_to(&mut self, at: *mut Term, t: Term) {
-        *at = t;
+        // SAFETY: by the contract, `at` is a word of an object of this heap.
+        unsafe { *at = t };
         let is_old = (self.old_heap..self.old_htop).contains(&at);
         if is_old && let Some(r) = region::region_of(t.ptr()).filter(|_| region::needs_holder(t)) {
             self.old_off_heap.regions.hold(r);

@@ -73,7 +73,8 @@ fn give_back(gone: Gone) {
 /// `p` was allocated by the C library, and is not freed yet.
 unsafe fn size_of_block(p: *mut u8) -> Option<usize> {
     #[cfg(target_os = "linux")]
-    return Some(libc::malloc_usable_size(p.cast()));
+    // SAFETY: by the contract.
+    return Some(unsafe { libc::malloc_usable_size(p.cast()) });
     #[cfg(not(target_os = "linux"))]
     {
         let _ = p;
@@ -121,14 +122,17 @@ pub(crate) fn in_large_pages(p: *mut u8, bytes: usize) {
 /// # Safety
 /// It came from [`allocate`] or [`reallocate`] for that layout, and is not used afterwards.
 pub(crate) unsafe fn deallocate(p: *mut u8, l: Layout) {
-    if fence::on() {
-        return fence::deallocate(p, l);
+    // SAFETY: by the contract: it goes back to where it came from.
+    unsafe {
+        if fence::on() {
+            return fence::deallocate(p, l);
+        }
+        if SIZES.contains(&l.size()) && keep(p) {
+            return;
+        }
+        counts::add(|c| &c.blocks, usize::MAX);
+        libc::free(p.cast());
     }
-    if SIZES.contains(&l.size()) && keep(p) {
-        return;
-    }
-    counts::add(|c| &c.blocks, usize::MAX);
-    libc::free(p.cast());
 }
 
 /// Resizes a block, moving it. Null if there is no memory: the block is as it was. Not for use with
@@ -139,16 +143,19 @@ pub(crate) unsafe fn deallocate(p: *mut u8, l: Layout) {
 /// result.
 pub(crate) unsafe fn reallocate(p: *mut u8, bytes: usize, new: usize) -> *mut u8 {
     let large = SIZES.contains(&bytes);
-    if large
-        && let Some(there) = size_of_block(p)
-        && (new..=new + slack(new)).contains(&there)
-    {
-        return p;
+    // SAFETY: by the contract; without a fence the block is the C library's.
+    unsafe {
+        if large
+            && let Some(there) = size_of_block(p)
+            && (new..=new + slack(new)).contains(&there)
+        {
+            return p;
+        }
+        if new >= *SIZES.start() {
+            asked(new.saturating_sub(bytes));
+        }
+        libc::realloc(p.cast(), new).cast()
     }
-    if new >= *SIZES.start() {
-        asked(new.saturating_sub(bytes));
-    }
-    libc::realloc(p.cast(), new).cast()
 }
 
 /// Takes a kept block of `bytes` bytes or a little more; its contents count as uninitialised.
@@ -176,7 +183,9 @@ unsafe fn keep(p: *mut u8) -> bool {
         true => KEPT_IN_CROWD,
         false => KEPT_BYTES,
     };
-    let Some(bytes) = size_of_block(p) else {
+    // SAFETY: by the contract, it is a block of the C library.
+    let bytes = unsafe { size_of_block(p) };
+    let Some(bytes) = bytes else {
         return false;
     };
     if bytes > most || stress() || gives_back() {

@@ -5,6 +5,7 @@
 //! [`word`] (what holding a term means), [`alloc`] (making terms moves nothing) and [`heap`] (who
 //! may collect).
 #![allow(clippy::missing_safety_doc)]
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod alloc;
 pub mod am;

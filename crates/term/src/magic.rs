@@ -72,7 +72,8 @@ impl MagicRef {
     /// # Safety
     /// The memory is there: the value's drop waits for the caller.
     pub unsafe fn try_retain(p: *const MagicRef) -> bool {
-        let refc = &(*p).refc;
+        // SAFETY: by the contract, the memory is there.
+        let refc = unsafe { &(*p).refc };
         let mut n = refc.load(Ordering::Relaxed);
         while n != 0 && n & WAITS == 0 {
             match refc.compare_exchange_weak(n, n + 1, Ordering::AcqRel, Ordering::Relaxed) {
@@ -87,9 +88,12 @@ impl MagicRef {
     /// # Safety
     /// The caller held a count, and does not touch `p` afterwards.
     pub unsafe fn release(p: *const MagicRef) {
-        if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
-            atomic::fence(Ordering::Acquire);
-            Self::end(p as *mut MagicRef);
+        // SAFETY: by the contract. After the last count nobody else has the value.
+        unsafe {
+            if (*p).refc.fetch_sub(1, Ordering::Release) == 1 {
+                atomic::fence(Ordering::Acquire);
+                Self::end(p as *mut MagicRef);
+            }
         }
     }
     /// Drops a value that has no reference left, or leaves that to the release under way on this
@@ -99,23 +103,30 @@ impl MagicRef {
     /// The count is 0, and nobody else knows `p`.
     unsafe fn end(p: *mut MagicRef) {
         let waiting = ENDING.get();
-        if waiting != 0 {
-            // Others may be about to call `try_retain`.
-            (*p).refc.store(waiting | WAITS, Ordering::Relaxed);
-            ENDING.set(p as u64);
-            return;
+        // SAFETY: by the contract, nobody else knows the value; its memory is there until it is
+        // dropped below.
+        unsafe {
+            if waiting != 0 {
+                // Others may be about to call `try_retain`.
+                (*p).refc.store(waiting | WAITS, Ordering::Relaxed);
+                ENDING.set(p as u64);
+                return;
+            }
         }
         ENDING.set(LAST);
         let mut p = p;
-        loop {
-            std::ptr::drop_in_place(p);
-            fence::deallocate(p as *mut u8, Layout::new::<MagicRef>());
-            let next = ENDING.get();
-            if next == LAST {
-                break;
+        // SAFETY: each value in the list has no reference left, and is dropped and freed once.
+        unsafe {
+            loop {
+                std::ptr::drop_in_place(p);
+                fence::deallocate(p as *mut u8, Layout::new::<MagicRef>());
+                let next = ENDING.get();
+                if next == LAST {
+                    break;
+                }
+                p = next as *mut MagicRef;
+                ENDING.set((*p).refc.load(Ordering::Relaxed) & !WAITS);
             }
-            p = next as *mut MagicRef;
-            ENDING.set((*p).refc.load(Ordering::Relaxed) & !WAITS);
         }
         ENDING.set(0);
     }

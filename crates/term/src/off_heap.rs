@@ -39,8 +39,11 @@ impl OffHeap {
     /// `p` has room for the link in word [`NEXT`] and stays until the list is swept or moved.
     #[inline]
     pub unsafe fn link(&mut self, p: *mut Term) {
-        (p.add(NEXT) as *mut u64).write(self.first as u64);
-        self.first = p;
+        // SAFETY: by the contract.
+        unsafe {
+            (p.add(NEXT) as *mut u64).write(self.first as u64);
+            self.first = p;
+        }
     }
     /// Moves all objects of `other` to this list.
     ///
@@ -53,14 +56,17 @@ impl OffHeap {
             return;
         }
         let mut last = other.first;
-        loop {
-            let next = (*last.add(NEXT)).raw() as *mut Term;
-            if next.is_null() {
-                break;
+        // SAFETY: objects on a list are whole, and their links lead to the next one or are null.
+        unsafe {
+            loop {
+                let next = (*last.add(NEXT)).raw() as *mut Term;
+                if next.is_null() {
+                    break;
+                }
+                last = next;
             }
-            last = next;
+            (last.add(NEXT) as *mut u64).write(self.first as u64);
         }
-        (last.add(NEXT) as *mut u64).write(self.first as u64);
         self.first = other.first;
         self.bytes += other.bytes;
         *other = OffHeap::default();
@@ -83,23 +89,26 @@ pub(crate) unsafe fn sweep(
     let mut p = std::mem::take(list).first;
     while !p.is_null() {
         // The link is intact: a forwarding mark replaces only the header.
-        let next = (*p.add(NEXT)).raw() as *mut Term;
-        let fwd = *p;
-        if fwd.is_boxed() {
-            let q = fwd.ptr();
-            let to = if promoted.contains(&(q as usize)) {
-                &mut *old
+        // SAFETY: by the contract: links are intact, and the targets of forwarding marks are whole.
+        unsafe {
+            let next = (*p.add(NEXT)).raw() as *mut Term;
+            let fwd = *p;
+            if fwd.is_boxed() {
+                let q = fwd.ptr();
+                let to = if promoted.contains(&(q as usize)) {
+                    &mut *old
+                } else {
+                    &mut *young
+                };
+                to.link(q);
+                if header_subtag((*q).raw()) as u8 == Subtag::RefcBin as u8 {
+                    to.bytes += (*q.add(1)).raw() as usize;
+                }
             } else {
-                &mut *young
-            };
-            to.link(q);
-            if header_subtag((*q).raw()) as u8 == Subtag::RefcBin as u8 {
-                to.bytes += (*q.add(1)).raw() as usize;
+                release_object(p);
             }
-        } else {
-            release_object(p);
+            p = next;
         }
-        p = next;
     }
 }
 
@@ -108,17 +117,20 @@ pub(crate) unsafe fn sweep(
 /// # Safety
 /// `p` is on an off-heap list and is not used afterwards.
 pub unsafe fn release_object(p: *mut Term) {
-    let w = (*p.add(1)).raw();
-    match header_subtag((*p).raw()) {
-        Subtag::RefcBin => RcBin::release((*p.add(3)).raw() as *const RcBin),
-        Subtag::Fun => {
-            (*(w as *const FunEntry)).release();
+    // SAFETY: by the contract: objects on a list own one count of what they refer to.
+    unsafe {
+        let w = (*p.add(1)).raw();
+        match header_subtag((*p).raw()) {
+            Subtag::RefcBin => RcBin::release((*p.add(3)).raw() as *const RcBin),
+            Subtag::Fun => {
+                (*(w as *const FunEntry)).release();
+            }
+            Subtag::Ref => MagicRef::release(w as *const MagicRef),
+            Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef => {
+                (*(w as *const Node)).refc.fetch_sub(1, Ordering::Release);
+            }
+            s => unreachable!("{s:?} on an off-heap list"),
         }
-        Subtag::Ref => MagicRef::release(w as *const MagicRef),
-        Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef => {
-            (*(w as *const Node)).refc.fetch_sub(1, Ordering::Release);
-        }
-        s => unreachable!("{s:?} on an off-heap list"),
     }
 }
 
@@ -128,11 +140,14 @@ pub unsafe fn release_object(p: *mut Term) {
 /// The list is that of a heap which nobody changes meanwhile.
 pub unsafe fn each_node(list: &OffHeap, mut f: impl FnMut(&Node)) {
     let mut p = list.first;
-    while !p.is_null() {
-        if let Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef = header_subtag((*p).raw()) {
-            f(&*((*p.add(1)).raw() as *const Node));
+    // SAFETY: by the contract; word 1 of an external term is its node, which it counts.
+    unsafe {
+        while !p.is_null() {
+            if let Subtag::ExtPid | Subtag::ExtPort | Subtag::ExtRef = header_subtag((*p).raw()) {
+                f(&*((*p.add(1)).raw() as *const Node));
+            }
+            p = (*p.add(NEXT)).raw() as *mut Term;
         }
-        p = (*p.add(NEXT)).raw() as *mut Term;
     }
 }
 
@@ -142,11 +157,14 @@ pub unsafe fn each_node(list: &OffHeap, mut f: impl FnMut(&Node)) {
 /// As for [`each_node`].
 pub unsafe fn each_magic(list: &OffHeap, mut f: impl FnMut(&MagicRef)) {
     let mut p = list.first;
-    while !p.is_null() {
-        if header_subtag((*p).raw()) == Subtag::Ref {
-            f(&*((*p.add(1)).raw() as *const MagicRef));
+    // SAFETY: by the contract; word 1 of a magic reference is its value, which it counts.
+    unsafe {
+        while !p.is_null() {
+            if header_subtag((*p).raw()) == Subtag::Ref {
+                f(&*((*p.add(1)).raw() as *const MagicRef));
+            }
+            p = (*p.add(NEXT)).raw() as *mut Term;
         }
-        p = (*p.add(NEXT)).raw() as *mut Term;
     }
 }
 
@@ -171,12 +189,15 @@ pub fn off_heap_bytes(list: &OffHeap) -> usize {
 /// # Safety
 /// The objects are intact and not used afterwards.
 pub unsafe fn release_off_heap(list: &mut OffHeap) {
-    list.regions.release_all();
-    let mut p = list.first;
-    while !p.is_null() {
-        let next = (*p.add(NEXT)).raw() as *mut Term;
-        release_object(p);
-        p = next;
+    // SAFETY: by the contract; the link is read before the object is released.
+    unsafe {
+        list.regions.release_all();
+        let mut p = list.first;
+        while !p.is_null() {
+            let next = (*p.add(NEXT)).raw() as *mut Term;
+            release_object(p);
+            p = next;
+        }
+        *list = OffHeap::default();
     }
-    *list = OffHeap::default();
 }

@@ -688,7 +688,8 @@ impl Region {
             // SAFETY: this was the last count.
             return background_free::run(move || unsafe { self.free() });
         }
-        self.free();
+        // SAFETY: this was the last count.
+        unsafe { self.free() };
     }
     /// Frees it, and those regions that only it held.
     ///
@@ -702,14 +703,16 @@ impl Region {
                 let slot = s.table.of((r.first_chunk + i) as usize);
                 slot.store(std::ptr::null_mut(), Ordering::Release);
             }
-            let mut b = Box::from_raw(r as *const Region as *mut Region);
+            // SAFETY: by the contract, nobody holds it; its head came from `Box::leak`.
+            let mut b = unsafe { Box::from_raw(r as *const Region as *mut Region) };
             let held = std::mem::take(&mut b.off_heap.regions);
             for h in held.into_iter() {
                 if h.holders.release() {
                     todo.push(h);
                 }
             }
-            crate::off_heap::release_off_heap(&mut b.off_heap);
+            // SAFETY: nobody uses the objects of the region any more.
+            unsafe { crate::off_heap::release_off_heap(&mut b.off_heap) };
             let n = (b.chunks as usize) << CHUNK_SHIFT;
             BYTES.fetch_sub(n, Ordering::Relaxed);
             TOUCHED.fetch_sub(touched(b.words), Ordering::Relaxed);

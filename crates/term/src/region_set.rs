@@ -264,7 +264,8 @@ impl RegionSet {
     /// No term of this heap points into a region outside `seen`.
     pub(crate) unsafe fn keep_only(&mut self, seen: RegionSet) {
         let mut old = std::mem::replace(self, seen);
-        old.release_all();
+        // SAFETY: by the contract.
+        unsafe { old.release_all() };
     }
     /// Releases everything.
     ///
@@ -274,8 +275,11 @@ impl RegionSet {
         if self.is_empty() {
             return;
         }
-        for r in self.take_all() {
-            r.release();
+        // SAFETY: by the contract; the set owns a count of each region.
+        unsafe {
+            for r in self.take_all() {
+                r.release();
+            }
         }
     }
 }

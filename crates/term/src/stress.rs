@@ -140,7 +140,10 @@ pub const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEA;
 /// They are not in use any more.
 pub(crate) unsafe fn poison<T>(p: *mut T, words: usize) {
     let p = p.cast::<u64>();
-    for i in 0..words {
-        p.add(i).write(POISON);
+    // SAFETY: by the contract.
+    unsafe {
+        for i in 0..words {
+            p.add(i).write(POISON);
+        }
     }
 }
