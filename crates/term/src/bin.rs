@@ -8,9 +8,9 @@
 //! thread only through a queue or lock that orders the block's bytes before it. `used` is relaxed:
 //! only the holder of the only count writes it, and that holder changes in the same way.
 
+use crate::binary_blocks;
 use crate::counts;
 use crate::fence;
-use crate::large;
 use std::alloc::{Layout, handle_alloc_error};
 use std::sync::atomic::{self, AtomicU64, AtomicUsize, Ordering};
 
@@ -72,7 +72,7 @@ impl RcBin {
         unsafe {
             let l = Self::layout((*p).capacity);
             count_freed((*p).capacity);
-            large::deallocate(p as *mut u8, l);
+            binary_blocks::deallocate(p as *mut u8, l);
         }
     }
     /// A block with room for `capacity` uninitialised bytes and a count of 1, which the caller
@@ -86,7 +86,7 @@ impl RcBin {
         let l = Self::try_layout(capacity)?;
         // SAFETY: the layout has a non-zero size; fields are written before the block is used.
         unsafe {
-            let p = large::allocate(l) as *mut RcBin;
+            let p = binary_blocks::allocate(l) as *mut RcBin;
             if p.is_null() {
                 return None;
             }
@@ -178,7 +178,7 @@ impl RcBin {
                 return Self::try_move(p, capacity);
             }
             let (there, size) = (Self::layout(old).size(), Self::try_layout(capacity)?.size());
-            let q = large::reallocate(p as *mut u8, there, size) as *mut RcBin;
+            let q = binary_blocks::reallocate(p as *mut u8, there, size) as *mut RcBin;
             if q.is_null() {
                 return None;
             }

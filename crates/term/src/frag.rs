@@ -90,7 +90,7 @@ impl Fragment {
             std::alloc::handle_alloc_error(l);
         }
         if !fence::on() {
-            crate::large::in_large_pages(mem, l.size());
+            crate::binary_blocks::in_large_pages(mem, l.size());
         }
         self.blocks.push(Block {
             mem: mem as *mut Term,

@@ -27,7 +27,7 @@ use crate::gc::Runs;
 use crate::off_heap::OffHeap;
 use crate::region::{self, Region};
 use crate::region_set::RegionSet;
-use crate::sent::Sent;
+use crate::sent_terms::Sent;
 use crate::word::Term;
 
 /// The expanded heap of a process that runs or is being collected. While a process waits, its
@@ -240,7 +240,7 @@ impl Heap {
     /// The memory of recently sent terms; creates it if there is none.
     #[inline]
     pub fn sent_mut(&mut self) -> &mut Sent {
-        self.sent.get_or_insert_with(crate::sent::fresh)
+        self.sent.get_or_insert_with(crate::sent_terms::fresh)
     }
     /// The copy in a region of the term `t` of this heap, if `t` was sent recently.
     pub fn sent_as(&mut self, t: Term) -> Option<Term> {

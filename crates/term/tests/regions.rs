@@ -434,7 +434,7 @@ fn the_parts_of_a_message_are_found_behind_closures_and_maps() {
     };
     let found = |t: Term, made: Option<Term>| {
         let (mut f, mut seen) = (Fragment::new(), Vec::new());
-        let got = copy::parts(t, &mut f, &mut |p| {
+        let got = copy::replace_parts(t, &mut f, &mut |p| {
             seen.push(p);
             stand_in
         });

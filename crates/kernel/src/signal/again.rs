@@ -1,7 +1,7 @@
 //! Parts of terms that are sent a second time from where they lie: they are shared from then on, down to a kibibyte.
 //!
 //! A term below the threshold of [`super::share`] is copied. If it has a kibibyte at least, its parts are noted
-//! ([`purlin_term::sent`]): itself, and what lies behind small things around it. When a part is found noted, it is put in a
+//! ([`purlin_term::sent_terms`]): itself, and what lies behind small things around it. When a part is found noted, it is put in a
 //! region, which the sender remembers, and the message refers to it; the small things are copied with the message. The third
 //! time nothing is measured or copied but those.
 //!
@@ -16,7 +16,7 @@ use purlin_term::copy::{self, Levels, Measure};
 use purlin_term::frag::Fragment;
 use purlin_term::heap::Heap;
 use purlin_term::region_set::RegionSet;
-use purlin_term::sent::Look;
+use purlin_term::sent_terms::Look;
 use purlin_term::{Term, gc};
 use smallvec::SmallVec;
 

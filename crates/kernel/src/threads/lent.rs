@@ -9,7 +9,7 @@
 //! A native of this runtime that sees no process, and only makes terms on its heap, need not be
 //! asked: the process is divided for the call ([`open`]). The native keeps its context, with one
 //! half of the heap, and the watcher acts in another context, with the other half
-//! (`purlin_term::twin`). Where the process has ended the native asks for that itself, and breaks
+//! (`purlin_term::heap_halves`). Where the process has ended the native asks for that itself, and breaks
 //! off (`purlin_term::ending`).
 
 use crate::cx::Cx;

@@ -14,7 +14,7 @@ use crate::map;
 use crate::node;
 use crate::record::Definition;
 use crate::release::{self, LONG_REFERENCES_TAKEN, NATIVE_RECORDS, NO_BITS_REFUSED};
-use crate::unused;
+use crate::unassigned_ids;
 use crate::word::{NIL, PID_DATA_BITS, PID_NUM_BITS, Subtag, Term, header};
 use std::borrow::Cow;
 
@@ -457,8 +457,9 @@ impl<'b, 'o> Decoder<'b, 'o> {
         let creation = self.creation(short)?;
         if is_this_node(name, creation) {
             if num >> PID_NUM_BITS != 0 || serial >> (PID_DATA_BITS - PID_NUM_BITS) != 0 {
-                let unused = unused::unused_here(Subtag::ExtPid, num.into(), serial, a);
-                return unused.map_or_else(|| self.bad(), Ok);
+                let unassigned =
+                    unassigned_ids::unassigned_id(Subtag::ExtPid, num.into(), serial, a);
+                return unassigned.map_or_else(|| self.bad(), Ok);
             }
             return Ok(Term::pid(num | serial << PID_NUM_BITS));
         }
@@ -475,8 +476,8 @@ impl<'b, 'o> Decoder<'b, 'o> {
         let creation = self.creation(t == tag::PORT)?;
         if is_this_node(name, creation) {
             if id >> PID_DATA_BITS != 0 {
-                let unused = unused::unused_here(Subtag::ExtPort, id, 0, a);
-                return unused.map_or_else(|| self.bad(), Ok);
+                let unassigned = unassigned_ids::unassigned_id(Subtag::ExtPort, id, 0, a);
+                return unassigned.map_or_else(|| self.bad(), Ok);
             }
             return Ok(Term::port(id as u32));
         }

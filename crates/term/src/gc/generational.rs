@@ -31,7 +31,7 @@ use crate::fence;
 use crate::heap::Heap;
 use crate::off_heap::release_off_heap;
 use crate::pressure::{is_crowded, is_short};
-use crate::sent;
+use crate::sent_terms;
 use crate::stress::{self, poison, stress};
 use crate::verify::look;
 use crate::word::Term;
@@ -291,7 +291,7 @@ pub unsafe fn destroy(heap: &mut Heap) {
     unsafe {
         absorb_fragment_lists(heap);
         if let Some(s) = heap.sent.take() {
-            sent::give_up(s);
+            sent_terms::give_up(s);
         }
         release_off_heap(&mut heap.off_heap);
         release_off_heap(&mut heap.old_off_heap);

@@ -12,7 +12,7 @@ use super::sizes::{SEEN_REGIONS, SEEN_TERMS, leave_limit};
 use crate::layout;
 use crate::region::{Region, is_counted_ptr, region_of};
 use crate::region_set::RegionSet;
-use crate::sent::{Sent, SentTerm};
+use crate::sent_terms::{Sent, SentTerm};
 use crate::stress;
 use crate::word::Term;
 use std::collections::HashMap;

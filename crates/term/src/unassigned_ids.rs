@@ -8,7 +8,7 @@ use crate::word::{Subtag, Term};
 
 /// A pid or port of this node that no process or port ever has here: its number or serial has more
 /// bits than those that are given out. None if no node of this release has such an identifier.
-pub fn unused_here<A: Alloc + ?Sized>(
+pub fn unassigned_id<A: Alloc + ?Sized>(
     subtag: Subtag,
     number: u64,
     serial: u32,
@@ -23,8 +23,8 @@ pub fn unused_here<A: Alloc + ?Sized>(
     Some(a.external(subtag, n, number | u64::from(serial) << 32))
 }
 
-/// Whether a term is one that [`unused_here`] makes.
-pub fn is_unused_here(t: Term) -> bool {
+/// Whether a term is one that [`unassigned_id`] makes.
+pub fn is_unassigned_id(t: Term) -> bool {
     let here = |n: &Node| (n.name, n.creation) == (node::this_name(), node::this_creation());
     t.as_external().is_some_and(|(n, _)| here(n))
 }
