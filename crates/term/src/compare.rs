@@ -444,7 +444,7 @@ fn equal(mut a: Term, mut b: Term, exact: bool) -> bool {
             };
             if x == y {
                 // SAFETY: both are cons cells.
-                (a, b) = unsafe { behind_same(a, b) };
+                (a, b) = unsafe { skip_same_heads(a, b) };
             } else if xs == ys {
                 (a, b) = (x, y);
             } else {
@@ -582,49 +582,15 @@ fn equal_any(a: Term, b: Term, exact: bool) -> bool {
                 }
                 enter(r.values.as_ptr(), s.values.as_ptr(), r.values.len());
             }
-            // SAFETY: layout of maps; both have the same header, hence the same number of words.
-            8 => unsafe {
-                let (p, q) = (x.ptr(), y.ptr());
-                let h = (*p).raw();
-                if h != (*q).raw() {
-                    return false;
-                }
-                let kind = layout::map_kind(h);
-                if kind != layout::MAP_NODE && (*p.add(1)).raw() != (*q.add(1)).raw() {
-                    return false;
-                }
+            8 => {
                 if run.n > 0 {
                     todo.push(run);
                     run.n = 0;
                 }
-                let mut later = |a: *const Term, b: *const Term, n: usize, exact: bool| {
-                    todo.push(Run { a, b, n, exact });
-                };
-                if kind == MAP_FLAT {
-                    let n = (*p.add(1)).raw() as usize;
-                    if n > 0 {
-                        later(p.add(3), q.add(3), n, exact);
-                        later(p.add(2), q.add(2), 1, true);
-                    }
-                } else {
-                    let first = if kind == layout::MAP_NODE { 1 } else { 2 };
-                    for i in first..layout::map_words(p) {
-                        let (x, y) = (*p.add(i), *q.add(i));
-                        if x == y {
-                            continue;
-                        }
-                        if x.is_list_ptr() != y.is_list_ptr() {
-                            return false;
-                        }
-                        if x.is_list_ptr() {
-                            later(x.ptr().add(1), y.ptr().add(1), 1, exact);
-                            later(x.ptr(), y.ptr(), 1, true);
-                        } else {
-                            later(p.add(i), q.add(i), 1, exact);
-                        }
-                    }
+                if !equal_maps(x, y, exact, &mut todo) {
+                    return false;
                 }
-            },
+            }
             _ => {
                 if !equal_leaf(x, y, exact) {
                     return false;
@@ -632,6 +598,51 @@ fn equal_any(a: Term, b: Term, exact: bool) -> bool {
             }
         }
     }
+}
+
+/// Whether two maps may be equal. What remains to be compared goes to `todo`.
+#[inline(always)]
+fn equal_maps(x: Term, y: Term, exact: bool, todo: &mut SmallVec<[Run; 16]>) -> bool {
+    let mut later = |a: *const Term, b: *const Term, n: usize, exact: bool| {
+        todo.push(Run { a, b, n, exact });
+    };
+    // SAFETY: layout of maps; both have the same header, hence the same number of words.
+    unsafe {
+        let (p, q) = (x.ptr(), y.ptr());
+        let h = (*p).raw();
+        if h != (*q).raw() {
+            return false;
+        }
+        let kind = layout::map_kind(h);
+        if kind != layout::MAP_NODE && (*p.add(1)).raw() != (*q.add(1)).raw() {
+            return false;
+        }
+        if kind == MAP_FLAT {
+            let n = (*p.add(1)).raw() as usize;
+            if n > 0 {
+                later(p.add(3), q.add(3), n, exact);
+                later(p.add(2), q.add(2), 1, true);
+            }
+            return true;
+        }
+        let first = if kind == layout::MAP_NODE { 1 } else { 2 };
+        for i in first..layout::map_words(p) {
+            let (x, y) = (*p.add(i), *q.add(i));
+            if x == y {
+                continue;
+            }
+            if x.is_list_ptr() != y.is_list_ptr() {
+                return false;
+            }
+            if x.is_list_ptr() {
+                later(x.ptr().add(1), y.ptr().add(1), 1, exact);
+                later(x.ptr(), y.ptr(), 1, true);
+            } else {
+                later(p.add(i), q.add(i), 1, exact);
+            }
+        }
+    }
+    true
 }
 
 /// The work left once the current pair is known to be equal, or the use made of its result.
@@ -816,7 +827,7 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
     let mut todo: SmallVec<[Frame; 8]> = SmallVec::new();
     let (mut a, mut b, mut exact) = (a, b, exact);
     'all: loop {
-        let mut r = 'pair: {
+        let r = 'pair: {
             if a == b {
                 break 'pair Ordering::Equal;
             }
@@ -829,7 +840,7 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
                     // Identical heads are skipped, and small integers need no frame.
                     let (x, y) = (*a.ptr(), *b.ptr());
                     if x == y {
-                        (a, b) = behind_same(a, b);
+                        (a, b) = skip_same_heads(a, b);
                         continue 'all;
                     }
                     if x.is_small() && y.is_small() {
@@ -864,168 +875,182 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
             if ra != rb {
                 break 'pair ra.cmp(&rb);
             }
-            match ra {
-                0 => cmp_numbers(a, b, exact),
-                1 => atom::cmp(a, b),
-                2 => cmp_refs(a, b),
-                3 => {
-                    let o = cmp_fun_heads(a, b);
-                    if o.is_eq()
-                        && let (Some(x), Some(y)) = (a.as_fun(), b.as_fun())
-                        && !x.env.is_empty()
-                    {
-                        todo.push(Frame::Array(x.env.as_ptr(), y.env.as_ptr(), x.env.len()));
-                    }
-                    o
+            match order_of_kind(ra, a, b, &mut exact, &mut todo) {
+                Ok(pair) => {
+                    (a, b) = pair;
+                    continue 'all;
                 }
-                4 => cmp_ports(a, b),
-                5 => cmp_pids(a, b),
-                7 => match (a.as_record(), b.as_record()) {
-                    (Some(x), Some(y)) => {
-                        let o = cmp_definitions(x.definition, y.definition);
-                        if o.is_eq() && !x.values.is_empty() {
-                            let (p, q) = (x.values.as_ptr(), y.values.as_ptr());
-                            todo.push(Frame::Array(p, q, x.values.len()));
-                        }
-                        o
-                    }
-                    _ => Ordering::Equal,
-                },
-                8 => {
-                    let o = a.map_size().cmp(&b.map_size());
-                    if o.is_eq() {
-                        match (a.as_flatmap(), b.as_flatmap()) {
-                            // If keys are not in this order, the least one has to be searched for,
-                            // as in hash maps.
-                            (Some((ka, va)), Some((kb, vb)))
-                                if !release::has(MAP_KEYS_BY_NUMBER)
-                                    || in_order(ka) && (ka == kb || in_order(kb)) =>
-                            {
-                                if !ka.is_empty() {
-                                    todo.push(Frame::Array(va.as_ptr(), vb.as_ptr(), va.len()));
-                                    if !exact {
-                                        todo.push(Frame::ArithmeticAgain);
-                                        exact = true;
-                                    }
-                                    todo.push(Frame::Array(ka.as_ptr(), kb.as_ptr(), ka.len()));
-                                }
-                            }
-                            _ => {
-                                let f = hashmap_frame(a, b, exact);
-                                todo.push(f);
-                                // The frame takes a result: start with the pair that it would ask
-                                // for first.
-                                if let Some(Frame::LeastKey(_)) = todo.last() {
-                                    exact = true;
-                                }
-                                match start_frame(&mut todo, &mut exact) {
-                                    Ok((x, y)) => {
-                                        a = x;
-                                        b = y;
-                                        continue 'all;
-                                    }
-                                    Err(o) => break 'pair o,
-                                }
-                            }
-                        }
-                    }
-                    o
-                }
-                // Nils are the same word.
-                9 => Ordering::Equal,
-                _ => match (a.as_bits(), b.as_bits()) {
-                    (Some(x), Some(y)) => cmp_bits(&x, &y),
-                    _ => a.raw().cmp(&b.raw()),
-                },
+                Err(o) => o,
             }
         };
-        // Hand the result to the frames; leave with the next pair.
-        loop {
-            match todo.last_mut() {
-                None => return r,
-                Some(Frame::ArithmeticAgain) => {
-                    exact = false;
-                    todo.pop();
+        match resume(&mut todo, &mut exact, r) {
+            Ok(pair) => (a, b) = pair,
+            Err(o) => return o,
+        }
+    }
+}
+
+/// The order of two terms of the same rank `kind`, which are neither lists nor tuples, or the next
+/// pair to compare. What remains to be compared if they are equal so far goes to `todo`.
+#[inline(always)]
+fn order_of_kind(
+    kind: u8,
+    a: Term,
+    b: Term,
+    exact: &mut bool,
+    todo: &mut SmallVec<[Frame; 8]>,
+) -> Result<(Term, Term), Ordering> {
+    let o = match kind {
+        0 => cmp_numbers(a, b, *exact),
+        1 => atom::cmp(a, b),
+        2 => cmp_refs(a, b),
+        3 => {
+            let o = cmp_fun_heads(a, b);
+            if o.is_eq()
+                && let (Some(x), Some(y)) = (a.as_fun(), b.as_fun())
+                && !x.env.is_empty()
+            {
+                todo.push(Frame::Array(x.env.as_ptr(), y.env.as_ptr(), x.env.len()));
+            }
+            o
+        }
+        4 => cmp_ports(a, b),
+        5 => cmp_pids(a, b),
+        7 => match (a.as_record(), b.as_record()) {
+            (Some(x), Some(y)) => {
+                let o = cmp_definitions(x.definition, y.definition);
+                if o.is_eq() && !x.values.is_empty() {
+                    let (p, q) = (x.values.as_ptr(), y.values.as_ptr());
+                    todo.push(Frame::Array(p, q, x.values.len()));
                 }
-                Some(Frame::Array(p, q, n)) => {
-                    if r.is_ne() {
-                        todo.pop();
-                        continue;
-                    }
-                    // SAFETY: `n` counts the words left in both arrays.
-                    let (x, y) = unsafe { (**p, **q) };
-                    *n -= 1;
-                    if *n == 0 {
-                        todo.pop();
-                    } else {
-                        // SAFETY: at least one more word is left.
-                        unsafe {
-                            *p = p.add(1);
-                            *q = q.add(1);
-                        }
-                    }
-                    if x != y {
-                        a = x;
-                        b = y;
-                        break;
-                    }
-                }
-                Some(Frame::LeastKey(f)) => {
-                    let LeastKey { at, best, .. } = &mut **f;
-                    // `r` is the order of keys[at] against keys[best].
-                    if r.is_lt() {
-                        *best = *at;
-                    }
-                    *at += 1;
-                    match start_frame(&mut todo, &mut exact) {
-                        Ok((x, y)) => {
-                            a = x;
-                            b = y;
-                            break;
-                        }
-                        Err(o) => r = o,
-                    }
-                }
-                Some(Frame::Values(f)) => {
-                    let Values {
-                        pairs,
-                        at,
-                        best,
-                        pending,
-                        ..
-                    } = &mut **f;
-                    match pending.take() {
-                        // `r` is the order of the key at `at` against the least so far.
-                        Some(o) => {
-                            if r.is_lt() {
-                                *best = Some((pairs[*at].0, o));
+                o
+            }
+            _ => Ordering::Equal,
+        },
+        8 => {
+            let o = a.map_size().cmp(&b.map_size());
+            if o.is_eq() {
+                match (a.as_flatmap(), b.as_flatmap()) {
+                    // If keys are not in this order, the least one has to be searched for,
+                    // as in hash maps.
+                    (Some((ka, va)), Some((kb, vb)))
+                        if !release::has(MAP_KEYS_BY_NUMBER)
+                            || in_order(ka) && (ka == kb || in_order(kb)) =>
+                    {
+                        if !ka.is_empty() {
+                            todo.push(Frame::Array(va.as_ptr(), vb.as_ptr(), va.len()));
+                            if !*exact {
+                                todo.push(Frame::ArithmeticAgain);
+                                *exact = true;
                             }
+                            todo.push(Frame::Array(ka.as_ptr(), kb.as_ptr(), ka.len()));
+                        }
+                    }
+                    _ => {
+                        let f = hashmap_frame(a, b, *exact);
+                        todo.push(f);
+                        // The frame takes a result: start with the pair that it would ask
+                        // for first.
+                        if let Some(Frame::LeastKey(_)) = todo.last() {
+                            *exact = true;
+                        }
+                        return start_frame(todo, exact);
+                    }
+                }
+            }
+            o
+        }
+        // Nils are the same word.
+        9 => Ordering::Equal,
+        _ => match (a.as_bits(), b.as_bits()) {
+            (Some(x), Some(y)) => cmp_bits(&x, &y),
+            _ => a.raw().cmp(&b.raw()),
+        },
+    };
+    Err(o)
+}
+
+/// Hands the result `r` of a comparison to the frames. Returns the next pair to compare, or the
+/// result of all.
+#[inline(always)]
+fn resume(
+    todo: &mut SmallVec<[Frame; 8]>,
+    exact: &mut bool,
+    mut r: Ordering,
+) -> Result<(Term, Term), Ordering> {
+    loop {
+        match todo.last_mut() {
+            None => return Err(r),
+            Some(Frame::ArithmeticAgain) => {
+                *exact = false;
+                todo.pop();
+            }
+            Some(Frame::Array(p, q, n)) => {
+                if r.is_ne() {
+                    todo.pop();
+                    continue;
+                }
+                // SAFETY: `n` counts the words left in both arrays.
+                let (x, y) = unsafe { (**p, **q) };
+                *n -= 1;
+                if *n == 0 {
+                    todo.pop();
+                } else {
+                    // SAFETY: at least one more word is left.
+                    unsafe {
+                        *p = p.add(1);
+                        *q = q.add(1);
+                    }
+                }
+                if x != y {
+                    return Ok((x, y));
+                }
+            }
+            Some(Frame::LeastKey(f)) => {
+                let LeastKey { at, best, .. } = &mut **f;
+                // `r` is the order of keys[at] against keys[best].
+                if r.is_lt() {
+                    *best = *at;
+                }
+                *at += 1;
+                match start_frame(todo, exact) {
+                    Ok(pair) => return Ok(pair),
+                    Err(o) => r = o,
+                }
+            }
+            Some(Frame::Values(f)) => {
+                let Values {
+                    pairs,
+                    at,
+                    best,
+                    pending,
+                    ..
+                } = &mut **f;
+                match pending.take() {
+                    // `r` is the order of the key at `at` against the least so far.
+                    Some(o) => {
+                        if r.is_lt() {
+                            *best = Some((pairs[*at].0, o));
+                        }
+                        *at += 1;
+                    }
+                    // `r` is the order of the values at `at`.
+                    None => {
+                        if r.is_eq() {
+                            *at += 1;
+                        } else if let Some((least, _)) = best {
+                            *pending = Some(r);
+                            *exact = true;
+                            return Ok((pairs[*at].0, *least));
+                        } else {
+                            *best = Some((pairs[*at].0, r));
                             *at += 1;
                         }
-                        // `r` is the order of the values at `at`.
-                        None => {
-                            if r.is_eq() {
-                                *at += 1;
-                            } else if let Some((least, _)) = best {
-                                *pending = Some(r);
-                                a = pairs[*at].0;
-                                b = *least;
-                                exact = true;
-                                break;
-                            } else {
-                                *best = Some((pairs[*at].0, r));
-                                *at += 1;
-                            }
-                        }
                     }
-                    match start_frame(&mut todo, &mut exact) {
-                        Ok((x, y)) => {
-                            a = x;
-                            b = y;
-                            break;
-                        }
-                        Err(o) => r = o,
-                    }
+                }
+                match start_frame(todo, exact) {
+                    Ok(pair) => return Ok(pair),
+                    Err(o) => r = o,
                 }
             }
         }
@@ -1037,7 +1062,7 @@ fn order_any(a: Term, b: Term, exact: bool) -> Ordering {
 /// # Safety
 /// Both are cons cells.
 #[inline]
-unsafe fn behind_same(mut a: Term, mut b: Term) -> (Term, Term) {
+unsafe fn skip_same_heads(mut a: Term, mut b: Term) -> (Term, Term) {
     // The cells of a list mostly lie side by side, in either direction: those `AHEAD` cells ahead
     // are prefetched.
     const AHEAD: isize = 32;
