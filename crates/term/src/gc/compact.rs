@@ -117,7 +117,7 @@ impl Map {
     /// `slot` may be read and written, and holds a term; every live object that it may point to is
     /// marked in the map.
     #[inline(always)]
-    unsafe fn lead(&self, slot: *mut Term) {
+    unsafe fn redirect(&self, slot: *mut Term) {
         // SAFETY: by the contract. `place` returns the new address of a live object of the same
         // kind.
         unsafe {
@@ -134,12 +134,12 @@ impl Map {
             }
         }
     }
-    /// As [`Map::lead`], for all terms of the object at `p`.
+    /// As [`Map::redirect`], for all terms of the object at `p`.
     ///
     /// # Safety
-    /// `p` is the start of a whole object; otherwise as for [`Map::lead`].
+    /// `p` is the start of a whole object; otherwise as for [`Map::redirect`].
     #[inline(always)]
-    unsafe fn lead_object(&self, p: *mut Term) {
+    unsafe fn redirect_object(&self, p: *mut Term) {
         // A match context also has the address of its bytes. If the binary is a heap binary, these
         // bytes move with it.
         // SAFETY: by the contract: a whole object, so all words that its header implies may be read
@@ -150,18 +150,18 @@ impl Map {
             let inside = context && (*p.add(2)).raw() == (*p.add(1)).ptr() as u64 + 16;
             let (a, b) = layout::term_range(p);
             for k in a..b {
-                self.lead(p.add(k));
+                self.redirect(p.add(k));
             }
             if inside {
                 (p.add(2) as *mut u64).write((*p.add(1)).ptr() as u64 + 16);
             }
         }
     }
-    /// As [`Map::lead`], for all terms in the words at `p`, which are whole objects.
+    /// As [`Map::redirect`], for all terms in the words at `p`, which are whole objects.
     ///
     /// # Safety
-    /// The words are initialised, and may be written to; otherwise as for [`Map::lead`].
-    unsafe fn lead_area(&self, p: *mut Term, words: usize) {
+    /// The words are initialised, and may be written to; otherwise as for [`Map::redirect`].
+    unsafe fn redirect_area(&self, p: *mut Term, words: usize) {
         let mut i = 0;
         // SAFETY: by the contract: `q` is the start of a whole object, or a slot of a cell.
         unsafe {
@@ -170,13 +170,32 @@ impl Map {
                 // A word without a header's tag is a slot of a cell. `NON_VALUE` has that tag, and
                 // is a single word.
                 if *q == Term::NON_VALUE || !(*q).is_header() {
-                    self.lead(q);
+                    self.redirect(q);
                     i += 1;
                 } else {
-                    self.lead_object(q);
+                    self.redirect_object(q);
                     i += layout::object_words(q);
                 }
             }
+        }
+    }
+    /// As [`Map::redirect`], for all slots outside the generation: roots, the stack, and the young
+    /// block.
+    ///
+    /// # Safety
+    /// These slots hold terms of the heap; otherwise as for [`Map::redirect`].
+    unsafe fn redirect_all(&self, heap: &Heap, roots: &mut [&mut [Term]]) {
+        // SAFETY: by the contract.
+        unsafe {
+            for r in roots.iter_mut() {
+                for t in r.iter_mut() {
+                    self.redirect(t);
+                }
+            }
+            for i in 0..heap.stack_words() {
+                self.redirect(heap.stop.add(i));
+            }
+            self.redirect_area(heap.heap, heap.used_words());
         }
     }
     /// Moves the live words, which now lie at `from`: that is `to`, or a block apart from it.
@@ -206,7 +225,7 @@ impl Map {
             unsafe {
                 if (*p).raw() & 3 == TAG_HEADER {
                     let n = layout::object_words(p);
-                    self.lead_object(p);
+                    self.redirect_object(p);
                     if to != p {
                         // `copy`, not `copy_nonoverlapping`: the object may move by less than its
                         // own length.
@@ -215,7 +234,7 @@ impl Map {
                     to = to.add(n);
                     i += n;
                 } else {
-                    self.lead(p);
+                    self.redirect(p);
                     if to != p {
                         to.write(*p);
                     }
@@ -437,6 +456,26 @@ impl<'a> Marker<'a> {
             }
         }
     }
+    /// Marks everything that the three kinds of slots outside the generation lead to: roots, the
+    /// stack, and the young block.
+    ///
+    /// # Safety
+    /// These slots hold terms of the heap; the young block was just copied.
+    unsafe fn mark_all(&mut self, heap: &Heap, roots: &mut [&mut [Term]]) {
+        // SAFETY: by the contract; the slots stay in place until the marker has finished.
+        unsafe {
+            for r in roots.iter_mut() {
+                for t in r.iter_mut() {
+                    self.mark_from(t);
+                }
+            }
+            for i in 0..heap.stack_words() {
+                self.mark_from(heap.stop.add(i));
+            }
+            self.mark_area(heap.heap, heap.used_words());
+            self.finish();
+        }
+    }
     /// As [`Marker::mark_from`], for the words at `p`, which are whole objects.
     ///
     /// # Safety
@@ -522,24 +561,13 @@ pub(crate) unsafe fn collect(
     {
         heap.sent = None;
     }
-    // Three kinds of slots lead into the generation: roots, the stack, and the young block.
-    // SAFETY: roots, stack and young block hold terms of the heap and stay in place until the
-    // marker has finished.
-    unsafe {
-        for r in roots.iter_mut() {
-            for t in r.iter_mut() {
-                m.mark_from(t);
-            }
-        }
-        for i in 0..heap.stack_words() {
-            m.mark_from(heap.stop.add(i));
-        }
-        m.mark_area(heap.heap, heap.used_words());
-        m.finish();
-        // Free runs and a sweep in steps know places that are about to change. By now, `seen` holds
-        // the regions that the sweep held and that anything alive refers to.
-        steps::forget(heap);
-    }
+    // SAFETY: by the contract.
+    unsafe { m.mark_all(heap, roots) };
+    // Free runs and a sweep in steps know places that are about to change. By now, `seen` holds the
+    // regions that the sweep held and that anything alive refers to.
+    //
+    // SAFETY: the heap still holds all regions that it held.
+    unsafe { steps::forget(heap) };
     let (mut map, regions) = (m.map, m.notes.seen);
     // SAFETY: everything live was marked or copied before, and its regions are in `regions`.
     unsafe { heap.old_off_heap.regions.keep_only(regions) };
@@ -555,29 +583,7 @@ pub(crate) unsafe fn collect(
             return words;
         }
     }
-    let want = match room {
-        // The next promoted terms have room at once, and the generation need not be swept for them.
-        Room::Exact if words > STEPS_ABOVE_WORDS.load(Ordering::Relaxed) && !is_crowded() => {
-            words + words / 8
-        }
-        Room::Exact => words,
-        Room::Grow => {
-            let young = heap.used_words();
-            let spare = spare_words_after(len >> 3, words, is_crowded());
-            let want = old_size_for(words + spare.max(young), is_crowded());
-            let want = match stress::roll(2) {
-                true => words + stress::below(2 * young + 64),
-                false => want,
-            };
-            // A block that has the room and is not twice as large as wanted stays.
-            let fits = !is_crowded() && block >= words + young + spare / 2 && block / 2 <= want;
-            if fits && !stress::roll(2) {
-                block
-            } else {
-                want
-            }
-        }
-    };
+    let want = wanted_words(heap, room, len >> 3, words);
     // Mapped blocks grow and shrink in place; others are exchanged.
     // SAFETY: the old block came from `alloc_block`, and only its new address is used.
     let grown = unsafe {
@@ -606,19 +612,11 @@ pub(crate) unsafe fn collect(
     // `grow_block` may have moved the block as a whole; pointers still have the old addresses,
     // which the map knows.
     let delta = (from as usize).wrapping_sub(base);
-    // SAFETY: the map has everything live. All slots are words of the heap; the words of the
-    // generation are at `from`, and those at `to` are this heap's.
+    // SAFETY: the map has everything live; the words of the generation are at `from`, and those at
+    // `to` are this heap's.
     unsafe {
         move_list(&mut heap.old_off_heap, &map, delta);
-        for r in roots.iter_mut() {
-            for t in r.iter_mut() {
-                map.lead(t);
-            }
-        }
-        for i in 0..heap.stack_words() {
-            map.lead(heap.stop.add(i));
-        }
-        map.lead_area(heap.heap, heap.used_words());
+        map.redirect_all(heap, roots);
         // Every slot outside was redirected above. The slide redirects the slots inside, each
         // before its object moves.
         if map.slide(from) != to.add(words) {
@@ -634,36 +632,75 @@ pub(crate) unsafe fn collect(
         heap.old_hend = to.add(want);
         from.add(len >> 3)
     };
-    if apart {
-        // SAFETY: everything live has moved out of the block.
-        unsafe {
-            if stress() {
-                poison(from, len >> 3);
+    // SAFETY: everything live lies at `to`, and the rest is not used any more.
+    unsafe {
+        match apart {
+            true => {
+                if stress() {
+                    poison(from, len >> 3);
+                }
+                let _doing = fence::doing(&"in a full collection, of what is old");
+                free_block(from, block);
             }
-            let _doing = fence::doing(&"in a full collection, of what is old");
-            free_block(from, block);
-        }
-    } else {
-        // SAFETY: nothing live lies behind `old_htop`, and the block has at least `want` words.
-        unsafe {
-            if stress() {
-                poison(heap.old_htop, (end as usize - heap.old_htop as usize) >> 3);
-            }
-            if want < block {
-                cut_block(from, block, want);
-            }
-            // Pages behind the live words that were in use go back to the system; those behind
-            // `end` were not in use. A process that computes comes back to them soon, and getting
-            // them again costs more than the promotions there.
-            let end = end.min(heap.old_hend);
-            if room == Room::Exact
-                || !comes_back(words_between(heap.old_htop, end), heap.serves, is_crowded())
-            {
-                decommit_between(heap.old_htop, end);
-            }
+            false => give_back_rest(heap, end, block, want, room),
         }
     }
     words
+}
+
+/// Number of words that the block of a generation of `used` words, `live` of them live, is to have.
+fn wanted_words(heap: &Heap, room: Room, used: usize, live: usize) -> usize {
+    match room {
+        // The next promoted terms have room at once, and the generation need not be swept for them.
+        Room::Exact if live > STEPS_ABOVE_WORDS.load(Ordering::Relaxed) && !is_crowded() => {
+            live + live / 8
+        }
+        Room::Exact => live,
+        Room::Grow => {
+            let block = heap.old_block_words();
+            let young = heap.used_words();
+            let spare = spare_words_after(used, live, is_crowded());
+            let want = old_size_for(live + spare.max(young), is_crowded());
+            let want = match stress::roll(2) {
+                true => live + stress::below(2 * young + 64),
+                false => want,
+            };
+            // A block that has the room and is not twice as large as wanted stays.
+            let fits = !is_crowded() && block >= live + young + spare / 2 && block / 2 <= want;
+            if fits && !stress::roll(2) {
+                block
+            } else {
+                want
+            }
+        }
+    }
+}
+
+/// Gives back what a collection has left of the block of the old generation, in which objects lay
+/// up to `end`: cuts it from `block` words to `want`, and gives back pages.
+///
+/// # Safety
+/// Nothing live lies behind `old_htop`; the block came from `alloc_block` and has at least `want`
+/// words.
+unsafe fn give_back_rest(heap: &mut Heap, end: *mut Term, block: usize, want: usize, room: Room) {
+    // SAFETY: by the contract.
+    unsafe {
+        if stress() {
+            poison(heap.old_htop, (end as usize - heap.old_htop as usize) >> 3);
+        }
+        if want < block {
+            cut_block(heap.old_heap, block, want);
+        }
+        // Pages behind the live words that were in use go back to the system; those behind `end`
+        // were not in use. A process that computes comes back to them soon, and getting them again
+        // costs more than the promotions there.
+        let end = end.min(heap.old_hend);
+        if room == Room::Exact
+            || !comes_back(words_between(heap.old_htop, end), heap.serves, is_crowded())
+        {
+            decommit_between(heap.old_htop, end);
+        }
+    }
 }
 
 /// Whether a generation of `used` words, `live` of them live, is left in place: little has died,

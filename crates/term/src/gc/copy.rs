@@ -38,6 +38,8 @@ use crate::heap::Heap;
 use crate::layout;
 use crate::off_heap::{OffHeap, sweep};
 use crate::prefetch::prefetch;
+use crate::region_set::RegionSet;
+use crate::sent_terms::SentTerm;
 use crate::stress::{poison, stress};
 use crate::word::{Subtag, TAG_BOXED, TAG_HEADER, TAG_IMMED, TAG_LIST, Term};
 use crate::word::{header, header_arity, header_subtag};
@@ -90,18 +92,10 @@ pub(super) unsafe fn pass(
         }
         (hend, stop)
     };
-    let mut frags: Vec<(usize, usize)> = Vec::new();
-    if kind != Kind::Resize {
-        for f in &heap.frags {
-            frags.extend(
-                f.areas()
-                    .filter(|a| a.1 > 0)
-                    .map(|(p, n)| (p as usize, p as usize + n * 8)),
-            );
-        }
-        // `within` needs them sorted for its binary search.
-        frags.sort_unstable();
-    }
+    let frags = match kind {
+        Kind::Resize => Vec::new(),
+        _ => fragment_areas(heap),
+    };
     // Objects from here on were promoted by this copy, and need a scan.
     let old_start = heap.old_htop;
     // Taken out of the heap, so that the mover may write to them.
@@ -145,39 +139,8 @@ pub(super) unsafe fn pass(
         // SAFETY: the sent terms are live, and the whole heap is copied right after this.
         unsafe { mark_sent(|a| m.mine(a), &mut heap.sent) }
     };
-    // SAFETY: the roots and the slots of the copied stack hold terms of the heap, whose objects are
-    // whole.
-    unsafe {
-        for r in roots.iter_mut() {
-            for t in r.iter_mut() {
-                m.forward(t);
-            }
-        }
-        // Return addresses have a header's tag, and catch marks are immediates: both stay as they
-        // are.
-        for i in 0..stack {
-            m.forward(stop.add(i));
-        }
-    }
-    // Scanning young objects may promote. Scanning promoted objects only promotes more, since they
-    // refer to older objects only. So the loop ends when the young scan has caught up and the old
-    // one has followed.
-    let (mut y, mut o) = (block, old_start);
-    // SAFETY: both scans begin at the first object of this copy, and go on where they ended.
-    unsafe {
-        loop {
-            y = m.scan_young(y);
-            o = match m.runs.is_some() {
-                true => m.scan_runs(o),
-                false => m.scan_old(o),
-            };
-            if y == m.top {
-                break;
-            }
-        }
-    }
-    // SAFETY: the loop above has scanned everything promoted.
-    let into_runs = unsafe { m.leave_runs() };
+    // SAFETY: by the contract; the copied stack has as many slots.
+    let into_runs = unsafe { m.copy_live(roots, stop, stack, block, old_start) };
     // SAFETY: the terms have moved, and their old places still have the forwarding marks.
     unsafe {
         if let Some(s) = &mut heap.sent {
@@ -197,11 +160,64 @@ pub(super) unsafe fn pass(
     }
     let promoted = words_between(old_start, m.old_top) + into_runs;
     let moved = words_between(block, m.top) + promoted;
-    let mut young = std::mem::take(&mut m.copied_off_heap);
-    let seen = std::mem::take(&mut m.notes.seen);
-    let mut seen_old = std::mem::take(m.notes.seen_old());
+    let met = Met {
+        off_heap: std::mem::take(&mut m.copied_off_heap),
+        regions: std::mem::take(&mut m.notes.seen),
+        regions_of_old: std::mem::take(m.notes.seen_old()),
+    };
     let (top, old_top) = (m.top, m.old_top);
     heap.runs = runs;
+    // SAFETY: everything live was moved, and `met` has what the mover has met.
+    unsafe {
+        sweep_lists(heap, kind, met, marked, old_top);
+        free_left(heap, kind, stack);
+    }
+    if kind != Kind::Full {
+        heap.old_htop = old_top;
+    }
+    if kind == Kind::Minor {
+        heap.promoted = promoted;
+    }
+    (heap.heap, heap.htop) = (block, top);
+    // Everything that is left has survived once. In the window nothing counts as such: see the
+    // invariants in the module head of `gc`.
+    heap.high_water = if heap.window { block } else { top };
+    (heap.stop, heap.hend) = (stop, hend);
+    moved
+}
+
+/// The areas of the fragments as (start, end), sorted for the binary search of [`within`].
+fn fragment_areas(heap: &Heap) -> Vec<(usize, usize)> {
+    let areas = heap.frags.iter().flat_map(|f| f.areas());
+    let mut all: Vec<(usize, usize)> = areas
+        .filter(|a| a.1 > 0)
+        .map(|(p, n)| (p as usize, p as usize + n * 8))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+/// Belongings of the copied objects: objects copied out of regions, and the regions that young and
+/// promoted objects refer to.
+struct Met {
+    off_heap: OffHeap,
+    regions: RegionSet,
+    regions_of_old: RegionSet,
+}
+
+/// Releases the regions and off-heap objects that the copy has not met. `marked` are the sent terms
+/// that were left to their regions; it holds these until the heap does.
+///
+/// # Safety
+/// Everything live was moved, and left its forwarding mark. `met` has what the copy has met, and
+/// `old_top` is the end of promoted objects.
+unsafe fn sweep_lists(
+    heap: &mut Heap,
+    kind: Kind,
+    mut met: Met,
+    marked: Vec<SentTerm>,
+    old_top: *mut Term,
+) {
     let mut regions = std::mem::take(&mut heap.off_heap.regions);
     let mut old_regions = std::mem::take(&mut heap.old_off_heap.regions);
     // SAFETY: the scan has noted every region that live terms point into, so none points into the
@@ -210,17 +226,17 @@ pub(super) unsafe fn pass(
         match kind {
             // Only the size changes and nothing dies: regions are held as before.
             Kind::Resize => {}
-            Kind::Young => regions.keep_only(seen),
+            Kind::Young => regions.keep_only(met.regions),
             // Everything young and live was scanned. What old objects refer to is older than they
             // are.
             Kind::Minor => {
-                regions.keep_only(seen);
-                steps::hold_promoted(heap, &seen_old);
-                old_regions.append(&mut seen_old);
+                regions.keep_only(met.regions);
+                steps::hold_promoted(heap, &met.regions_of_old);
+                old_regions.append(&mut met.regions_of_old);
             }
             Kind::Full => {
                 // The old generation was copied with the young one, so there is one list for all.
-                regions.keep_only(seen);
+                regions.keep_only(met.regions);
                 old_regions.release_all();
             }
         }
@@ -231,10 +247,12 @@ pub(super) unsafe fn pass(
         Kind::Minor => (heap.old_heap as usize, old_top as usize),
         _ => (0, 0),
     };
+    let mut young = met.off_heap;
     // Forwarding marks show which objects live, and their targets which list they belong to. So
     // this comes before the blocks are freed.
-    // SAFETY: everything live was moved; the lists' objects are marked or dead, and no word but the
-    // first was overwritten.
+    //
+    // SAFETY: by the contract, the lists' objects are marked or dead; no word but the first was
+    // overwritten.
     unsafe {
         sweep(
             &mut heap.off_heap,
@@ -250,9 +268,16 @@ pub(super) unsafe fn pass(
     heap.off_heap = young;
     heap.off_heap.regions.append(&mut regions);
     heap.old_off_heap.regions.append(&mut old_regions);
+}
 
-    // SAFETY: everything live was moved and the lists were swept, so nothing uses the old block and
-    // fragments.
+/// Frees the memory that the copy has left: the young block and the fragments, and after a full
+/// sweep the old block.
+///
+/// # Safety
+/// Everything live was moved and the lists were swept, so nothing uses that memory. The heap holds
+/// the regions that it points into.
+unsafe fn free_left(heap: &mut Heap, kind: Kind, stack: usize) {
+    // SAFETY: by the contract; the blocks came from `alloc_block`.
     unsafe {
         if stress() {
             poison(heap.heap, heap.used_words());
@@ -272,8 +297,7 @@ pub(super) unsafe fn pass(
     heap.frags = Vec::new();
     heap.frag_words = 0;
     if kind == Kind::Full {
-        // SAFETY: a full sweep has copied the old generation, too; the heap holds the regions that
-        // it points into.
+        // SAFETY: by the contract.
         unsafe {
             if stress() {
                 poison(heap.old_heap, words_between(heap.old_heap, heap.old_htop));
@@ -283,18 +307,7 @@ pub(super) unsafe fn pass(
             (heap.old_heap, heap.old_htop, heap.old_hend) = (n, n, n);
             steps::forget(heap);
         }
-    } else {
-        heap.old_htop = old_top;
     }
-    if kind == Kind::Minor {
-        heap.promoted = promoted;
-    }
-    (heap.heap, heap.htop) = (block, top);
-    // Everything that is left has survived once. In the window nothing counts as such: see the
-    // invariants in the module head of `gc`.
-    heap.high_water = if heap.window { block } else { top };
-    (heap.stop, heap.hend) = (stop, hend);
-    moved
 }
 
 /// Tuples of at least `LONG_TUPLE` elements are scanned separately, `IN_A_ROW` elements at a time.
@@ -366,6 +379,53 @@ fn within(areas: &[(usize, usize)], a: usize) -> bool {
 }
 
 impl<'a> Mover<'a> {
+    /// Copies everything that is reachable from the roots and the `stack` slots at `stop`. Scans
+    /// the young block from `block` on, and the old one from `old_start` on. Returns the number of
+    /// words that went into runs.
+    ///
+    /// # Safety
+    /// Roots and slots hold terms of the heap, whose objects are whole, and nothing was copied yet.
+    unsafe fn copy_live(
+        &mut self,
+        roots: &mut [&mut [Term]],
+        stop: *mut Term,
+        stack: usize,
+        block: *mut Term,
+        old_start: *mut Term,
+    ) -> usize {
+        // SAFETY: by the contract.
+        unsafe {
+            for r in roots.iter_mut() {
+                for t in r.iter_mut() {
+                    self.forward(t);
+                }
+            }
+            // Return addresses have a header's tag, and catch marks are immediates: both stay as
+            // they are.
+            for i in 0..stack {
+                self.forward(stop.add(i));
+            }
+        }
+        // Scanning young objects may promote. Scanning promoted objects only promotes more, since
+        // they refer to older objects only. So the loop ends when the young scan has caught up and
+        // the old one has followed.
+        let (mut y, mut o) = (block, old_start);
+        // SAFETY: both scans begin at the first object of this copy, and go on where they ended.
+        // After the loop everything promoted is scanned.
+        unsafe {
+            loop {
+                y = self.scan_young(y);
+                o = match self.runs.is_some() {
+                    true => self.scan_runs(o),
+                    false => self.scan_old(o),
+                };
+                if y == self.top {
+                    break;
+                }
+            }
+            self.leave_runs()
+        }
+    }
     /// Redirects the term in `*slot` to the new place of its object, which it moves if that has not
     /// happened yet.
     ///

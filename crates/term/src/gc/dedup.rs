@@ -74,7 +74,7 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
         if same.is_empty() {
             return saved;
         }
-        let lead = |slot: *mut Term| {
+        let redirect = |slot: *mut Term| {
             // SAFETY: slots are roots, stack slots or words of whole objects of this heap.
             unsafe {
                 let t = *slot;
@@ -89,12 +89,12 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
             }
         };
         for r in roots.iter_mut() {
-            r.iter_mut().for_each(|t| lead(t));
+            r.iter_mut().for_each(|t| redirect(t));
         }
         // SAFETY: the stack has that many words.
         unsafe {
             for i in 0..heap.stack_words() {
-                lead(heap.stop.add(i));
+                redirect(heap.stop.add(i));
             }
         }
         let mut i = 0;
@@ -104,10 +104,10 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
                 let p = heap.heap.add(i);
                 if (*p).is_header() {
                     let (a, b) = layout::term_range(p);
-                    (a..b).for_each(|k| lead(p.add(k)));
+                    (a..b).for_each(|k| redirect(p.add(k)));
                     i += layout::object_words(p);
                 } else {
-                    lead(p);
+                    redirect(p);
                     i += 1;
                 }
             }
