@@ -69,7 +69,7 @@ unsafe fn cells<T>(p: *mut Term, items: &[T], of: impl Fn(&T) -> Term, tail: Ter
 /// # Safety
 /// `p` has room for a header, and `n` written digits behind it.
 #[inline(always)]
-unsafe fn ended(p: *mut Term, negative: bool, n: usize) -> (Term, usize) {
+unsafe fn finish_big(p: *mut Term, negative: bool, n: usize) -> (Term, usize) {
     // SAFETY: by the contract. A header is written before each part of the room.
     unsafe {
         let digits = p.add(1) as *mut u64;
@@ -118,7 +118,7 @@ pub(crate) fn big_of<A: Alloc + ?Sized>(
         for i in 0..n {
             to.add(i).write(digit(i));
         }
-        ended(p, negative, n)
+        finish_big(p, negative, n)
     }
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn big_sum<A: Alloc + ?Sized>(
         if longer {
             to.add(m.len()).write(carry as u64);
         }
-        ended(p, negative, m.len() + usize::from(longer))
+        finish_big(p, negative, m.len() + usize::from(longer))
     }
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn big_difference<A: Alloc + ?Sized>(
             (s, borrow) = x.overflowing_sub(borrow as u64);
             to.add(n.len() + i).write(s);
         }
-        ended(p, negative, m.len())
+        finish_big(p, negative, m.len())
     }
 }
 
@@ -208,7 +208,7 @@ pub(crate) fn big_product<A: Alloc + ?Sized>(
             carry = (t >> 64) as u64;
         }
         to.add(m.len()).write(carry);
-        ended(p, negative, 1 + m.len())
+        finish_big(p, negative, 1 + m.len())
     }
 }
 

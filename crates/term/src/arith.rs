@@ -204,7 +204,7 @@ fn make_by<A: Alloc + ?Sized>(
 
 /// Checks the size of an integer that was made with `n` digits.
 #[inline(always)]
-fn made((t, n): (Term, usize)) -> Arith {
+fn within_limit((t, n): (Term, usize)) -> Arith {
     match n > max_digits() {
         true => Err(SystemLimit),
         false => Ok(t),
@@ -225,13 +225,13 @@ pub(crate) fn cmp_mag(a: &[u64], b: &[u64]) -> Ordering {
 #[inline(always)]
 fn add_mag<A: Alloc + ?Sized>(a: &mut A, neg: bool, m: &[u64], n: &[u64]) -> Arith {
     let (m, n) = if m.len() >= n.len() { (m, n) } else { (n, m) };
-    made(big_sum(a, neg, m, n))
+    within_limit(big_sum(a, neg, m, n))
 }
 
 /// Makes `m - n`, where `m >= n`.
 #[inline(always)]
 fn sub_mag<A: Alloc + ?Sized>(a: &mut A, neg: bool, m: &[u64], n: &[u64]) -> Arith {
-    made(big_difference(a, neg, m, n))
+    within_limit(big_difference(a, neg, m, n))
 }
 
 fn add_signed<A: Alloc + ?Sized>(a: &mut A, x: &Int, y: &Int, y_neg: bool) -> Arith {
@@ -375,7 +375,7 @@ pub fn mul<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term) -> Arith {
             }
             let neg = m.neg != n.neg;
             match (p, q) {
-                (&[y], m) | (m, &[y]) => made(big_product(a, neg, m, y)),
+                (&[y], m) | (m, &[y]) => within_limit(big_product(a, neg, m, y)),
                 _ => mul_mag(a, neg, p, q),
             }
         }
@@ -556,7 +556,7 @@ fn bitwise<A: Alloc + ?Sized>(a: &mut A, x: Term, y: Term, op: impl Fn(u64, u64)
         // All three operations are commutative.
         let (m, n) = if m.len() >= n.len() { (m, n) } else { (n, m) };
         let digits = |i| op(m[i], n.get(i).copied().unwrap_or(0));
-        return made(big_of(a, false, m.len(), digits));
+        return within_limit(big_of(a, false, m.len(), digits));
     }
     let first = |d: &[u64]| d.iter().position(|&v| v != 0).unwrap_or(0);
     let (fm, fn_) = (first(m), first(n));

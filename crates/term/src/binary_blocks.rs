@@ -11,7 +11,7 @@
 
 use crate::counts;
 use crate::fence::{self, Kind};
-use crate::pressure::{asked, gives_back, is_crowded};
+use crate::pressure::{gives_back, is_crowded, note_allocation};
 use crate::stress::stress;
 use crate::sync::Mutex;
 use smallvec::SmallVec;
@@ -91,7 +91,7 @@ pub(crate) fn allocate(l: Layout) -> *mut u8 {
     // Its head needs no more alignment than the C library gives to any block.
     debug_assert!(l.align() <= 8);
     if l.size() >= *SIZES.start() {
-        asked(l.size());
+        note_allocation(l.size());
     }
     let kept = match SIZES.contains(&l.size()) {
         true => take(l.size()),
@@ -152,7 +152,7 @@ pub(crate) unsafe fn reallocate(p: *mut u8, bytes: usize, new: usize) -> *mut u8
             return p;
         }
         if new >= *SIZES.start() {
-            asked(new.saturating_sub(bytes));
+            note_allocation(new.saturating_sub(bytes));
         }
         libc::realloc(p.cast(), new).cast()
     }

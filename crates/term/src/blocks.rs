@@ -14,7 +14,7 @@
 use crate::background_free;
 use crate::counts;
 use crate::fence::{self, Kind};
-use crate::pressure::{asked, gives_back, is_crowded};
+use crate::pressure::{gives_back, is_crowded, note_allocation};
 use crate::sync::{Mutex, MutexGuard};
 use crate::sys;
 use crate::word::Term;
@@ -406,7 +406,7 @@ pub fn alloc_block(words: usize) -> *mut Term {
         return p as *mut Term;
     }
     if words > MAP_ABOVE_WORDS {
-        asked(words * 8);
+        note_allocation(words * 8);
         MAPPED_BYTES.fetch_add(words * 8, Ordering::Relaxed);
         let p = map(words * 8) as *mut Term;
         note(p, words);
@@ -415,7 +415,7 @@ pub fn alloc_block(words: usize) -> *mut Term {
         p
     } else {
         if words > STASH_WORDS {
-            asked(words * 8);
+            note_allocation(words * 8);
         }
         let l = layout(words);
         // SAFETY: the layout has a size.
@@ -473,7 +473,7 @@ pub(crate) unsafe fn grow_block(p: *mut Term, words: usize, to: usize) -> Option
         (words * 8).next_multiple_of(page),
         (to * 8).next_multiple_of(page),
     );
-    asked(bytes.saturating_sub(from));
+    note_allocation(bytes.saturating_sub(from));
     // It may move, and its addresses may be reused at once.
     MAPPED.lock().remove(&(p as usize));
     let Some(q) = sys::resize(p as usize, from, bytes) else {

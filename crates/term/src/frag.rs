@@ -81,7 +81,7 @@ impl Fragment {
     }
     fn push_block(&mut self, words: usize) {
         if words > crate::blocks::MAP_ABOVE_WORDS {
-            crate::pressure::asked(words * 8);
+            crate::pressure::note_allocation(words * 8);
         }
         let l = layout(words);
         // SAFETY: the layout has a size.

@@ -225,14 +225,14 @@ impl<'a, const SHARE: bool> Graph<'a, SHARE> {
                 *w |= bit;
                 return false;
             }
-            self.again(i);
+            self.met_again(i);
             return true;
         }
         self.met_elsewhere(at)
     }
     /// Notes that word `i` of the last area is met again.
     #[cold]
-    fn again(&mut self, i: usize) {
+    fn met_again(&mut self, i: usize) {
         self.any_twice = true;
         let a = &mut self.areas[self.last];
         if a.twice.is_empty() {

@@ -244,7 +244,7 @@ impl Heap {
     }
     /// The copy in a region of the term `t` of this heap, if `t` was sent recently.
     pub fn sent_as(&mut self, t: Term) -> Option<Term> {
-        let (shared, words) = self.sent.as_mut()?.again(t)?;
+        let (shared, words) = self.sent.as_mut()?.shared_copy(t)?;
         if words.is_some_and(|n| n >= FORGET_ABOVE_WORDS && n >= self.all_words() / 4) {
             // It lives on and is sent again and again: let go of the private copy.
             self.forget_copy(t);

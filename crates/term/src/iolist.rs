@@ -86,7 +86,7 @@ pub enum Data<'a> {
 /// The place at which [`IoWalk::each`] stopped.
 pub enum Stop {
     /// Where its function returned false.
-    Told,
+    Early,
     /// At the end.
     End,
     /// Behind an element that is not plain: an unaligned bitstring, or a term that is not allowed
@@ -173,7 +173,7 @@ impl IoWalk {
                         if f(Plain::Byte(byte)) {
                             continue;
                         }
-                        break Stop::Told;
+                        break Stop::Early;
                     }
                     if h.is_nil() {
                         continue;
@@ -194,7 +194,7 @@ impl IoWalk {
             };
             match of(item) {
                 Some(s) if f(Plain::Binary(item, s)) => {}
-                Some(_) => break Stop::Told,
+                Some(_) => break Stop::Early,
                 None => break Stop::At(item),
             }
         };
@@ -216,8 +216,8 @@ impl IoWalk {
             })?;
             match stop {
                 Stop::End => return Ok(()),
-                Stop::Told if ending::is_over() => return Err(BadIoList),
-                Stop::Told => {}
+                Stop::Early if ending::is_over() => return Err(BadIoList),
+                Stop::Early => {}
                 Stop::At(t) => {
                     if let Piece::Bits(_, b) = self.piece(t)? {
                         f(Data::Bytes(&b.shifted()));
@@ -301,9 +301,9 @@ pub fn measure(mut walk: IoWalk, most: usize) -> Result<Option<(u128, usize)>, B
             !left.is_multiple_of(ending::STEPS)
         })?;
         match stop {
-            Stop::Told if too_many => return Ok(None),
-            Stop::Told if ending::is_over() => return Err(BadIoList),
-            Stop::Told => {}
+            Stop::Early if too_many => return Ok(None),
+            Stop::Early if ending::is_over() => return Err(BadIoList),
+            Stop::Early => {}
             Stop::End => {
                 let bytes = u128::from(words) << 64 | u128::from(bytes);
                 return Ok(Some((bits + bytes * 8, most - left)));
@@ -348,7 +348,7 @@ pub fn size_unless_long(t: Term, pieces: usize, bytes: usize) -> Result<Option<u
             Plain::Binary(_, s) => count(s.len()),
         })?;
         match stop {
-            Stop::Told => return Ok(None),
+            Stop::Early => return Ok(None),
             Stop::End => break,
             Stop::At(t) => {
                 if let Piece::Bits(_, b) = walk.piece(t)?

@@ -74,15 +74,15 @@ pub fn set_left(bytes: isize) {
 
 /// Notes that `bytes` bytes are about to be allocated, in one block that is not small.
 #[inline]
-pub(crate) fn asked(bytes: usize) {
+pub(crate) fn note_allocation(bytes: usize) {
     if LEFT.load(Ordering::Relaxed) != NO_LIMIT {
-        asked_below_limit(bytes);
+        note_below_limit(bytes);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn asked_below_limit(bytes: usize) {
+fn note_below_limit(bytes: usize) {
     let bytes = isize::try_from(bytes).unwrap_or(isize::MAX / 2);
     let left = LEFT
         .fetch_sub(bytes, Ordering::Relaxed)

@@ -67,7 +67,7 @@ impl Drop for SentTerm {
 /// Knowledge about a term that is to be copied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
-    /// It lies in a region: see [`Sent::again`].
+    /// It lies in a region: see [`Sent::shared_copy`].
     Known,
     /// It was copied before.
     Again,
@@ -165,7 +165,7 @@ impl Sent {
     }
     /// The copy of a term in a region, if there is one; and the words of the region if this is the
     /// second request.
-    pub(crate) fn again(&mut self, t: Term) -> Option<(Term, Option<usize>)> {
+    pub(crate) fn shared_copy(&mut self, t: Term) -> Option<(Term, Option<usize>)> {
         let e = self.entries.iter_mut().find(|e| e.term == t)?;
         e.hits += 1;
         e.message = self.message;

@@ -4,7 +4,7 @@
 //!
 //! `PURLIN_GC_STRESS=1` turns it on, with a seed from the clock; any other number except 0 is the
 //! seed. Each thread draws its own numbers from it, so a thread does the same with the same seed,
-//! as far as its processes do. Reports of faults have the seed ([`told`]).
+//! as far as its processes do. Reports of faults have the seed ([`seed_note`]).
 //!
 //! In this mode
 //! * a collection mostly leaves no more room than was asked for, and in large heaps a sixteenth: so
@@ -76,7 +76,7 @@ fn first() -> bool {
 }
 
 /// The setting that repeats this run, for reports of faults; empty without the mode.
-pub fn told() -> String {
+pub fn seed_note() -> String {
     match seed() {
         0 => String::new(),
         n => format!(" (PURLIN_GC_STRESS={n})"),

@@ -77,37 +77,32 @@ unsafe fn free_runs(heap: &Heap, old: &Found) -> Result<Vec<(usize, usize)>, Str
     Ok(runs)
 }
 
-/// As [`verify_with`]. `ran`: code ran since the last collection, so that young objects may point
-/// to regions that others hold: they found them there.
+/// The objects of the young generation (with the fragments) and of the old one. Both are checked
+/// against their off-heap lists.
 ///
 /// # Safety
 /// As for [`verify`].
-unsafe fn verify_all(
-    heap: &Heap,
-    roots: &[&[Term]],
-    extra: Option<&[(usize, usize)]>,
-    ran: bool,
-) -> Result<(), String> {
+unsafe fn find_objects(heap: &Heap) -> Result<(Found, Found), String> {
     let mut young = Found::default();
     let mut old = Found::default();
     if heap.htop > heap.stop || heap.high_water > heap.htop || heap.high_water < heap.heap {
         return Err("the heap's bounds are out of order".into());
     }
-    // SAFETY: by the contract, the words below `htop` are initialised.
-    unsafe { walk(heap.heap, heap.used_words(), &mut young) }?;
-    let mut frag_owners = Vec::new();
-    // SAFETY: by the contract, so are those of the fragments, and their lists are right.
+    let mut young_list = Vec::new();
+    let mut old_list = Vec::new();
+    let old_words = (heap.old_htop as usize - heap.old_heap as usize) >> 3;
+    // SAFETY: by the contract, the words below `htop` are initialised, as are those of the
+    // fragments and of the old generation.
     unsafe {
+        walk(heap.heap, heap.used_words(), &mut young)?;
         for f in &heap.frags {
             for (p, n) in f.areas() {
                 walk(p, n, &mut young)?;
             }
-            list_objects(f.off_heap.first, &mut frag_owners)?;
+            list_objects(f.off_heap.first, &mut young_list)?;
         }
+        walk(heap.old_heap, old_words, &mut old)?;
     }
-    let old_words = (heap.old_htop as usize - heap.old_heap as usize) >> 3;
-    // SAFETY: by the contract, so are those of the old generation.
-    unsafe { walk(heap.old_heap, old_words, &mut old) }?;
     // Dead objects may point to some that were taken apart already.
     if let Some(r) = &heap.runs {
         old.terms.retain(|&(at, _)| !r.is_dead(at));
@@ -116,21 +111,27 @@ unsafe fn verify_all(
         found.starts.sort_unstable();
         found.areas.sort_unstable();
     }
-    // SAFETY: by the contract; the walk has found all objects.
-    let free = unsafe { free_runs(heap, &old) }?;
-    // SAFETY: by the contract, the list is right.
-    unsafe { list_objects(heap.off_heap.first, &mut frag_owners) }?;
-    same_objects("young", &mut young.owners, frag_owners)?;
-    let mut old_list = Vec::new();
-    // SAFETY: by the contract, the list is right.
-    unsafe { list_objects(heap.old_off_heap.first, &mut old_list) }?;
+    // SAFETY: by the contract, the lists are right.
+    unsafe {
+        list_objects(heap.off_heap.first, &mut young_list)?;
+        list_objects(heap.old_off_heap.first, &mut old_list)?;
+    }
+    same_objects("young", &mut young.owners, young_list)?;
     same_objects("old", &mut old.owners, old_list)?;
+    Ok((young, old))
+}
 
-    // Either generation may hold regions that young terms refer to; the old one holds those of old
-    // terms.
+type Regions = HashSet<*const region::Region>;
+
+/// The regions that terms of the young generation may refer to, and those of the old one. Either
+/// generation may hold regions that young terms refer to; the old one holds those of old terms.
+///
+/// # Safety
+/// As for [`verify`].
+unsafe fn held_regions(heap: &Heap, ran: bool) -> (Regions, Regions) {
     let of = |s: &RegionSet| s.iter().map(|r| r as *const region::Region).collect();
-    let old_held: HashSet<*const region::Region> = of(&heap.old_off_heap.regions);
-    let mut held: HashSet<*const region::Region> = of(&heap.off_heap.regions);
+    let old_held: Regions = of(&heap.old_off_heap.regions);
+    let mut held: Regions = of(&heap.off_heap.regions);
     for f in &heap.frags {
         held.extend(of(&f.off_heap.regions));
     }
@@ -143,9 +144,16 @@ unsafe fn verify_all(
             todo.extend(r.held().filter(|&h| held.insert(h)));
         }
     }
-    // An object that is old, or will be with the next collection, points to older objects or to
-    // regions: not to a fragment, nor to a message that is looked at and will become one.
-    let mature = heap.heap as usize..heap.high_water as usize;
+    (held, old_held)
+}
+
+/// Checks that what is old, or will be with the next collection, points to older objects or to
+/// regions: not to a fragment, nor to a message that is looked at and will become one.
+///
+/// # Safety
+/// As for [`verify`]; `live` has the objects that a walk of the heap has found.
+unsafe fn check_ages(heap: &Heap, live: &mut Live) -> Result<(), String> {
+    let (young, old) = (live.young, live.old);
     for &(at, t) in &old.terms {
         let a = t.ptr() as usize;
         if t.is_immed() || old.holds(a) || region::is_region_ptr(t.ptr()) {
@@ -156,28 +164,38 @@ unsafe fn verify_all(
         }
         return Err(format!("old word {at:x} points out of the heap: {a:x}"));
     }
-    let mut live = Live {
-        heap,
-        roots,
-        young: &young,
-        old: &old,
-        ran,
-        young_words: None,
-        words: None,
-    };
-    // SAFETY: `at` is the address of a word that a walk has found.
-    unsafe {
-        for &(at, t) in &young.terms {
-            let a = t.ptr() as usize;
-            let stays = t.is_immed() || mature.contains(&a) || old.holds(a);
-            let younger = mature.contains(&at) && !stays && !region::is_region_ptr(t.ptr());
-            if younger && !live.excuses(at) {
-                return Err(format!("mature word {at:x} points to younger {a:x}"));
-            }
+    let mature = heap.heap as usize..heap.high_water as usize;
+    for &(at, t) in &young.terms {
+        let a = t.ptr() as usize;
+        let stays = t.is_immed() || mature.contains(&a) || old.holds(a);
+        let younger = mature.contains(&at) && !stays && !region::is_region_ptr(t.ptr());
+        // SAFETY: `at` is the address of a word that a walk has found.
+        if younger && !unsafe { live.excuses(at) } {
+            return Err(format!("mature word {at:x} points to younger {a:x}"));
         }
     }
-    // Whether it leads to known memory. False: perhaps to a message. Err: nowhere.
-    let check = |at: usize, t: Term| -> Result<bool, String> {
+    Ok(())
+}
+
+/// Memory that terms of a heap may point to.
+struct Targets<'a> {
+    heap: &'a Heap,
+    young: &'a Found,
+    old: &'a Found,
+    /// Free runs of the old generation, as in [`free_runs`].
+    free: Vec<(usize, usize)>,
+    held: Regions,
+    old_held: Regions,
+    extra: Option<&'a [(usize, usize)]>,
+}
+
+impl Targets<'_> {
+    /// Whether the term `t` at address `at` leads to known memory. False: perhaps to a message.
+    /// Err: nowhere.
+    ///
+    /// # Safety
+    /// The areas of `young` and `old` are initialised.
+    unsafe fn check(&self, at: usize, t: Term) -> Result<bool, String> {
         match t.raw() & 3 {
             TAG_LIST | TAG_BOXED => {}
             _ => return Ok(true),
@@ -186,47 +204,42 @@ unsafe fn verify_all(
         if a & 7 != 0 || a == 0 || a >> 47 != 0 {
             return Err(format!("word {at:x} is no pointer: {:x}", t.raw()));
         }
-        if heap.runs.as_ref().is_some_and(|r| r.is_dead(a)) {
+        if self.heap.runs.as_ref().is_some_and(|r| r.is_dead(a)) {
             return Err(format!(
                 "word {at:x} points to what a sweep found dead, at {a:x}"
             ));
         }
-        let i = free.partition_point(|&(lo, _)| lo <= a);
-        if i > 0 && a < free[i - 1].1 {
+        let i = self.free.partition_point(|&(lo, _)| lo <= a);
+        if i > 0 && a < self.free[i - 1].1 {
             return Err(format!("word {at:x} points into a free run, at {a:x}"));
         }
-        for g in [&young, &old] {
-            if !g.holds(a) {
-                continue;
-            }
-            // SAFETY: the words lie in an area that was walked.
-            unsafe {
-                if t.is_boxed() {
-                    if g.starts.binary_search(&a).is_err() {
-                        return Err(format!("word {at:x} points into an object, at {a:x}"));
-                    }
-                } else if !g.holds(a + 8) || (*t.ptr()).is_header() || (*t.ptr().add(1)).is_header()
-                {
-                    return Err(format!("word {at:x} points to no cell, at {a:x}"));
+        if let Some(g) = [self.young, self.old].into_iter().find(|g| g.holds(a)) {
+            if t.is_boxed() {
+                if g.starts.binary_search(&a).is_err() {
+                    return Err(format!("word {at:x} points into an object, at {a:x}"));
                 }
                 return Ok(true);
             }
+            // SAFETY: by the contract, and the generation holds the address.
+            if !unsafe { is_cell(g, t) } {
+                return Err(format!("word {at:x} points to no cell, at {a:x}"));
+            }
+            return Ok(true);
         }
         if region::is_region_ptr(t.ptr()) {
             let Some(r) = region::region_of(t.ptr()) else {
                 return Err(format!("word {at:x} points to a freed region, at {a:x}"));
             };
             // SAFETY: `region_of` returns live regions, and `t` points into this one.
-            unsafe {
-                object_in_region(r, t).map_err(|e| format!("word {at:x} points {e}, at {a:x}"))?;
-            }
-            let in_old = old.holds(at);
+            let found = unsafe { object_in_region(r, t) };
+            found.map_err(|e| format!("word {at:x} points {e}, at {a:x}"))?;
+            let in_old = self.old.holds(at);
             // A message that is looked at in place holds its regions itself, and code its literals.
-            let may_be_queued = !in_old && (extra.is_none() || r.is_code());
+            let may_be_queued = !in_old && (self.extra.is_none() || r.is_code());
             if region::is_counted_ptr(t.ptr())
                 && !may_be_queued
-                && !old_held.contains(&(r as *const _))
-                && (in_old || !held.contains(&(r as *const _)))
+                && !self.old_held.contains(&(r as *const _))
+                && (in_old || !self.held.contains(&(r as *const _)))
             {
                 return Err(format!(
                     "word {at:x} points to a region that isn't held, at {a:x}"
@@ -234,44 +247,68 @@ unsafe fn verify_all(
             }
             return Ok(true);
         }
-        match extra {
+        match self.extra {
             None => Ok(false),
             Some(v) if v.iter().any(|&(lo, hi)| a >= lo && a < hi) => Ok(false),
             Some(_) => Err(format!("word {at:x} points nowhere known: {a:x}")),
         }
-    };
-    for g in [&young, &old] {
-        // Words of unreachable objects that may lead to memory of others by now: nobody may look
-        // there.
-        let mut lost: HashSet<usize> = HashSet::new();
-        // SAFETY: words and objects are those that the walks have found, and pointers were checked
-        // before.
-        unsafe {
-            for &(at, t) in &g.terms {
-                let checked = check(at, t);
-                if checked != Ok(true) && live.excuses(at) {
-                    lost.insert(at);
-                } else {
-                    checked?;
-                }
+    }
+}
+
+/// Whether the list pointer `t` leads to a cons cell.
+///
+/// # Safety
+/// `g` holds the address, and its areas are initialised.
+unsafe fn is_cell(g: &Found, t: Term) -> bool {
+    // SAFETY: by the contract; the second word is read only if it is there.
+    unsafe {
+        g.holds(t.ptr() as usize + 8) && !(*t.ptr()).is_header() && !(*t.ptr().add(1)).is_header()
+    }
+}
+
+/// Checks the words and objects of one generation.
+///
+/// # Safety
+/// `g` is a generation that a walk of the heap has found.
+unsafe fn check_generation(g: &Found, targets: &Targets, live: &mut Live) -> Result<(), String> {
+    // Words of unreachable objects that may lead to memory of others by now: nobody may look there.
+    let mut lost: HashSet<usize> = HashSet::new();
+    // SAFETY: words and objects are those that the walk has found, and pointers are checked before
+    // the objects.
+    unsafe {
+        for &(at, t) in &g.terms {
+            let checked = targets.check(at, t);
+            if checked != Ok(true) && live.excuses(at) {
+                lost.insert(at);
+            } else {
+                checked?;
             }
-            for &p in &g.starts {
-                let (a, b) = layout::term_range(p as *mut Term);
-                let is_lost = !lost.is_empty() && (a..b).any(|k| lost.contains(&(p + k * 8)));
-                if is_lost || heap.runs.as_ref().is_some_and(|r| r.is_dead(p)) {
-                    continue;
-                }
-                if let Err(e) = check_object(p as *const Term)
-                    && !live.excuses_object(p)
-                {
-                    return Err(e);
-                }
+        }
+        for &p in &g.starts {
+            let (a, b) = layout::term_range(p as *mut Term);
+            let is_lost = !lost.is_empty() && (a..b).any(|k| lost.contains(&(p + k * 8)));
+            if is_lost || targets.heap.runs.as_ref().is_some_and(|r| r.is_dead(p)) {
+                continue;
+            }
+            if let Err(e) = check_object(p as *const Term)
+                && !live.excuses_object(p)
+            {
+                return Err(e);
             }
         }
     }
+    Ok(())
+}
+
+/// Checks the sent terms and the hints.
+///
+/// # Safety
+/// `young` and `old` are the generations that a walk of the heap has found.
+unsafe fn check_sent(heap: &Heap, young: &Found, old: &Found, ran: bool) -> Result<(), String> {
+    let is_dead = |a: usize| heap.runs.as_ref().is_some_and(|r| r.is_dead(a));
     for (t, shared) in heap.sent.iter().flat_map(|s| s.terms()) {
         let a = t.ptr() as usize;
-        if heap.runs.as_ref().is_some_and(|r| r.is_dead(a)) {
+        if is_dead(a) {
             return Err(format!("what was sent as {:x} died at {a:x}", shared.raw()));
         }
         if !(young.holds(a) || old.holds(a)) || region::region_of(shared.ptr()).is_none() {
@@ -283,34 +320,72 @@ unsafe fn verify_all(
     let sent = heap.sent.as_ref().filter(|_| !ran);
     for t in sent.iter().flat_map(|s| s.hints()) {
         let a = t.ptr() as usize;
-        for g in [&young, &old].into_iter().filter(|g| g.holds(a)) {
-            let dead = heap.runs.as_ref().is_some_and(|r| r.is_dead(a));
-            // SAFETY: the words lie in an area that was walked.
-            unsafe {
-                let starts = match t.is_boxed() {
-                    true => g.starts.binary_search(&a).is_ok(),
-                    false => {
-                        g.holds(a + 8) && !(*t.ptr()).is_header() && !(*t.ptr().add(1)).is_header()
-                    }
-                };
-                if dead || !starts {
-                    return Err(format!(
-                        "a hint of what was sent leads to no term, at {a:x}"
-                    ));
-                }
+        for g in [young, old].into_iter().filter(|g| g.holds(a)) {
+            let starts = match t.is_boxed() {
+                true => g.starts.binary_search(&a).is_ok(),
+                // SAFETY: by the contract, and the generation holds the address.
+                false => unsafe { is_cell(g, t) },
+            };
+            if is_dead(a) || !starts {
+                return Err(format!(
+                    "a hint of what was sent leads to no term, at {a:x}"
+                ));
             }
         }
     }
-    // SAFETY: the stack has that many words.
+    Ok(())
+}
+
+/// As [`verify_with`]. `ran`: code ran since the last collection, so that young objects may point
+/// to regions that others hold: they found them there.
+///
+/// # Safety
+/// As for [`verify`].
+unsafe fn verify_all(
+    heap: &Heap,
+    roots: &[&[Term]],
+    extra: Option<&[(usize, usize)]>,
+    ran: bool,
+) -> Result<(), String> {
+    // SAFETY: by the contract.
+    let (young, old) = unsafe { find_objects(heap) }?;
+    // SAFETY: by the contract; the walk has found all objects.
+    let (free, (held, old_held)) = unsafe { (free_runs(heap, &old)?, held_regions(heap, ran)) };
+    let mut live = Live {
+        heap,
+        roots,
+        young: &young,
+        old: &old,
+        ran,
+        young_words: None,
+        words: None,
+    };
+    let targets = Targets {
+        heap,
+        young: &young,
+        old: &old,
+        free,
+        held,
+        old_held,
+        extra,
+    };
+    // SAFETY: the walk has found the words and objects, and the stack has that many words.
     unsafe {
+        check_ages(heap, &mut live)?;
+        for g in [&young, &old] {
+            check_generation(g, &targets, &mut live)?;
+        }
+        check_sent(heap, &young, &old, ran)?;
         for i in 0..heap.stack_words() {
             let p = heap.stop.add(i);
-            check(p as usize, *p).map_err(|e| format!("stack slot {i}: {e}"))?;
+            let checked = targets.check(p as usize, *p);
+            checked.map_err(|e| format!("stack slot {i}: {e}"))?;
         }
-    }
-    for (k, r) in roots.iter().enumerate() {
-        for (i, &t) in r.iter().enumerate() {
-            check(i, t).map_err(|e| format!("root {i} of slice {k}: {e}"))?;
+        for (k, r) in roots.iter().enumerate() {
+            for (i, &t) in r.iter().enumerate() {
+                let checked = targets.check(i, t);
+                checked.map_err(|e| format!("root {i} of slice {k}: {e}"))?;
+            }
         }
     }
     Ok(())
@@ -478,7 +553,7 @@ pub(crate) unsafe fn check_after(heap: &Heap, roots: &[&[Term]], when: &str) {
 }
 
 fn damaged(when: &str, e: &str) -> ! {
-    crate::say!("purlin: damaged heap {when}: {e}{}", stress::told());
+    crate::say!("purlin: damaged heap {when}: {e}{}", stress::seed_note());
     std::process::abort();
 }
 

@@ -5,8 +5,8 @@ use crate::layout;
 use crate::word::{Subtag, Term, header_subtag};
 use smallvec::SmallVec;
 
-/// Number of words that [`super::copy`] needs for `t`. Terms reached twice count twice; regions count
-/// nothing.
+/// Number of words that [`super::copy`] needs for `t`. Terms reached twice count twice; regions
+/// count nothing.
 pub fn size_of(t: Term) -> usize {
     size::<true>(t)
 }
@@ -79,8 +79,8 @@ pub(crate) fn bits_words<const SHARE: bool>(t: Term) -> usize {
     }
 }
 
-/// Number of words that [`super::copy`] needs for `t`, if at most `limit`. Looks at little more than that
-/// many.
+/// Number of words that [`super::copy`] needs for `t`, if at most `limit`. Looks at little more
+/// than that many.
 pub fn size_within(t: Term, limit: usize) -> Option<usize> {
     bounded::<true>(t, limit)
 }
@@ -131,8 +131,8 @@ fn bounded<const SHARE: bool>(t: Term, limit: usize) -> Option<usize> {
     (words <= limit).then_some(words)
 }
 
-/// The number of words that [`super::copy`] needs, counted in stages. Terms for which `apart` returns true
-/// count nothing.
+/// The number of words that [`super::copy`] needs, counted in stages. Terms for which `apart`
+/// returns true count nothing.
 pub struct Measure<F: Fn(Term) -> bool> {
     words: usize,
     todo: SmallVec<[Term; 32]>,

@@ -1,5 +1,5 @@
-//! Copying single objects: their words, the counts of what they own, and the regions that they refer
-//! to.
+//! Copying single objects: their words, the counts of what they own, and the regions that they
+//! refer to.
 
 use crate::alloc::Alloc;
 use crate::bin::RcBin;

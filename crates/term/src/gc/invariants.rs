@@ -9,7 +9,7 @@ use crate::word::Term;
 #[cold]
 #[inline(never)]
 pub(crate) fn fatal(what: &str) -> ! {
-    crate::say!("purlin: damaged heap: {what}{}", stress::told());
+    crate::say!("purlin: damaged heap: {what}{}", stress::seed_note());
     std::process::abort();
 }
 

@@ -99,7 +99,9 @@ mod stressed;
 pub use crate::blocks::{alloc_block, free_block, heap_bytes, is_mapped, mapped_bytes};
 pub use crate::off_heap::{off_heap_bytes, release_object, release_off_heap};
 pub use crate::stress::{POISON, below as stress_below, once_in as stress_once};
-pub use crate::stress::{roll as stress_roll, seed as stress_seed, stress, told as stress_told};
+pub use crate::stress::{
+    roll as stress_roll, seed as stress_seed, seed_note as stress_seed_note, stress,
+};
 pub use crate::verify::{check_old_holds as stress_check_old_holds, look_after as stress_look};
 pub use driver::{collect, rest, rest_pays, settle, settle_pays, sweep_idle, totals};
 pub use generational::{destroy, shrink_to_fit};

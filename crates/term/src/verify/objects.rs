@@ -84,7 +84,7 @@ pub unsafe fn verify_region(r: &region::Region) -> Result<(), String> {
 pub(crate) unsafe fn check_region(r: &region::Region) {
     // SAFETY: by the contract.
     if let Err(e) = unsafe { verify_region(r) } {
-        crate::say!("purlin: damaged region: {e}{}", stress::told());
+        crate::say!("purlin: damaged region: {e}{}", stress::seed_note());
         std::process::abort();
     }
 }
@@ -236,6 +236,67 @@ fn counted(what: &str, n: u64, p: *const Term) -> Result<(), String> {
     }
 }
 
+/// Checks a sub-binary or match context against its original.
+///
+/// # Safety
+/// As for [`check_object`].
+unsafe fn check_part(p: *const Term) -> Result<(), String> {
+    // SAFETY: by the contract; fields are read as `layout` draws them.
+    unsafe {
+        let w = (*p).raw();
+        let sub = header_subtag(w) as u8 == Subtag::SubBin as u8;
+        let orig = *p.add(if sub { 4 } else { 1 });
+        if !matches!(orig.subtag(), Some(Subtag::HeapBin | Subtag::RefcBin)) {
+            return Err(format!("original of {p:?} is {:x}", orig.raw()));
+        }
+        let (from, end) = if sub {
+            let m = (*p.add(3)).raw();
+            let from = (*p.add(2)).raw() as usize * 8 + (m >> 8 & 0xFF) as usize;
+            let bits = (*p.add(1)).raw() as usize * 8 + (m & 0xFF) as usize;
+            (from, from.saturating_add(bits))
+        } else {
+            ((*p.add(3)).raw() as usize, (*p.add(4)).raw() as usize)
+        };
+        if from > end || end > bits_there(orig.ptr()) {
+            return Err(format!("{p:?} goes beyond its original"));
+        }
+        let base = match orig.as_bits() {
+            Some(b) => b.base as u64,
+            None => 0,
+        };
+        if !sub && (*p.add(2)).raw() != base {
+            return Err(format!("match context at {p:?} has a stale base"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks a record of `n` values against its definition.
+///
+/// # Safety
+/// As for [`check_object`].
+unsafe fn check_record(p: *const Term, n: usize) -> Result<(), String> {
+    // SAFETY: by the contract, word 1 of a record is its definition.
+    let definition = unsafe { *p.add(1) };
+    let parts = definition.as_tuple().unwrap_or_default();
+    let [order, hash, module, name, exported, keys @ ..] = parts else {
+        return Err(format!("record at {p:?} has no definition"));
+    };
+    let places = order.as_tuple().unwrap_or_default();
+    let named = [module, name, exported].into_iter().chain(keys);
+    if keys.len() != n
+        || places.len() != n
+        || !hash.is_small()
+        || !named.into_iter().all(|t| t.is_atom())
+        || !places
+            .iter()
+            .all(|i| i.as_small().is_some_and(|i| (0..n as i64).contains(&i)))
+    {
+        return Err(format!("record at {p:?} is not of its definition"));
+    }
+    Ok(())
+}
+
 /// Checks what requires a look at other objects, or outside the heap. Pointers to terms were
 /// checked before.
 ///
@@ -287,50 +348,8 @@ pub(super) unsafe fn check_object(p: *const Term) -> Result<(), String> {
                     return Err(format!("binary at {p:?} goes beyond its bytes"));
                 }
             }
-            Subtag::SubBin | Subtag::MatchContext => {
-                let sub = header_subtag(w) as u8 == Subtag::SubBin as u8;
-                let orig = *p.add(if sub { 4 } else { 1 });
-                if !matches!(orig.subtag(), Some(Subtag::HeapBin | Subtag::RefcBin)) {
-                    return Err(format!("original of {p:?} is {:x}", orig.raw()));
-                }
-                let (from, end) = if sub {
-                    let m = (*p.add(3)).raw();
-                    let from = (*p.add(2)).raw() as usize * 8 + (m >> 8 & 0xFF) as usize;
-                    let bits = (*p.add(1)).raw() as usize * 8 + (m & 0xFF) as usize;
-                    (from, from.saturating_add(bits))
-                } else {
-                    ((*p.add(3)).raw() as usize, (*p.add(4)).raw() as usize)
-                };
-                if from > end || end > bits_there(orig.ptr()) {
-                    return Err(format!("{p:?} goes beyond its original"));
-                }
-                let base = match orig.as_bits() {
-                    Some(b) => b.base as u64,
-                    None => 0,
-                };
-                if !sub && (*p.add(2)).raw() != base {
-                    return Err(format!("match context at {p:?} has a stale base"));
-                }
-            }
-            Subtag::Record => {
-                let n = header_arity(w) - 1;
-                let parts = (*p.add(1)).as_tuple().unwrap_or_default();
-                let [order, hash, module, name, exported, keys @ ..] = parts else {
-                    return Err(format!("record at {p:?} has no definition"));
-                };
-                let places = order.as_tuple().unwrap_or_default();
-                let named = [module, name, exported].into_iter().chain(keys);
-                if keys.len() != n
-                    || places.len() != n
-                    || !hash.is_small()
-                    || !named.into_iter().all(|t| t.is_atom())
-                    || !places
-                        .iter()
-                        .all(|i| i.as_small().is_some_and(|i| (0..n as i64).contains(&i)))
-                {
-                    return Err(format!("record at {p:?} is not of its definition"));
-                }
-            }
+            Subtag::SubBin | Subtag::MatchContext => check_part(p)?,
+            Subtag::Record => check_record(p, header_arity(w) - 1)?,
             Subtag::Map if w == layout::FLATMAP_HEADER => {
                 let n = (*p.add(1)).raw() as usize;
                 if (*p.add(2)).as_tuple().map(|k| k.len()) != Some(n) {
