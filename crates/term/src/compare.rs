@@ -407,7 +407,7 @@ fn same_bits(a: &Bits, b: &Bits) -> bool {
 
 /// Whether records with these definitions are of one kind.
 fn same_definition(a: Definition, b: Definition) -> bool {
-    a.term() == b.term() || a.told() == b.told()
+    a.term() == b.term() || a.identity() == b.identity()
 }
 
 /// The order of records, as far as their definitions decide it.

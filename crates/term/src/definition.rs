@@ -30,8 +30,8 @@ pub fn define<A: Alloc + ?Sized>(
     // holds a small integer again before anybody looks at the tuple as a whole.
     unsafe {
         let place = t.ptr().add(2);
-        let told = header(Subtag::Tuple, DEFINITION_HEAD - 2 + keys.len());
-        place.write(Term::from_raw(told));
+        let head = header(Subtag::Tuple, DEFINITION_HEAD - 2 + keys.len());
+        place.write(Term::from_raw(head));
         let h = hash::phash2(Term::boxed_at(place));
         place.write(Term::small(i64::from(h)));
     }

@@ -835,19 +835,19 @@ fn user(out: &mut Out, registers: &[usize], sp: usize) {
     // ends the process after that many seconds.
     unsafe { libc::alarm(30) };
     if let Some(name) = NAME_CODE.get() {
-        let mut told: Vec<String> = Vec::new();
+        let mut named: Vec<String> = Vec::new();
         let words = stack_words(sp);
         for &w in registers.iter().chain(&words) {
-            if told.len() < 6
+            if named.len() < 6
                 && w % 8 == 0
                 && let Some(n) = name(w as *const u64)
-                && !told.contains(&n)
+                && !named.contains(&n)
             {
-                told.push(n);
+                named.push(n);
             }
         }
         let _ = writeln!(out, "  code that registers and native stack lead to:");
-        for n in &told {
+        for n in &named {
             let _ = writeln!(out, "    {n}");
         }
     }

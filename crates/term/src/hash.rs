@@ -19,8 +19,9 @@
 //! No function recurses; pending terms are kept on a stack.
 
 use crate::atom;
-use crate::layout::{self, Bits, MAP_FLAT};
+use crate::layout::{self, Bits};
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
+use crate::record::Record;
 use crate::release::{self, NATIVE_RECORDS, SIGNED_ZEROS, WIDE_HASHES};
 use crate::word::{Subtag, Term};
 use smallvec::SmallVec;
@@ -167,6 +168,18 @@ enum Todo {
     Tail,
 }
 
+/// The portable hash of a small integer, continuing from `hash`.
+#[inline(always)]
+fn small(v: i64, mut hash: u32) -> u32 {
+    if !(-(1 << 27)..1 << 27).contains(&v) {
+        return big(v < 0, &[v.unsigned_abs()], hash);
+    }
+    if v < 0 {
+        hash = mix1(hash, (v as u32).wrapping_neg(), GOLDEN);
+    }
+    mix1(hash, v as u32, GOLDEN)
+}
+
 /// `erlang:phash2(T)` before it is reduced to a range: all 32 bits. `phash2/1` takes the low 27.
 pub fn phash2(t: Term) -> u32 {
     if t.is_atom() {
@@ -191,15 +204,7 @@ pub fn phash2(t: Term) -> u32 {
                 continue;
             }
             if t.is_small() {
-                let v = t.small_value();
-                hash = if (-(1 << 27)..1 << 27).contains(&v) {
-                    if v < 0 {
-                        hash = mix1(hash, (v as u32).wrapping_neg(), GOLDEN);
-                    }
-                    mix1(hash, v as u32, GOLDEN)
-                } else {
-                    big(v < 0, &[v.unsigned_abs()], hash)
-                };
+                hash = small(t.small_value(), hash);
             } else if t.is_atom() {
                 hash = if hash == 0 {
                     atom::name_hash(t)
@@ -669,6 +674,39 @@ fn wide_compound(t: Term, salt: u64) -> u64 {
         };
     }
 }
+/// Mixes the size of a map into `hash` for [`narrow`], and pushes its keys and values, or the
+/// children of an inner node.
+#[inline(always)]
+fn map_head(t: Term, mut hash: u32, todo: &mut SmallVec<[Todo; 16]>) -> u32 {
+    if let Some((ks, vs)) = t.as_flatmap() {
+        for (key, v) in ks.iter().zip(vs).rev() {
+            todo.push(Todo::Term(*v));
+            todo.push(Todo::Term(*key));
+        }
+        return mix1(hash, ks.len() as u32, k(16));
+    }
+    // SAFETY: layout of maps; inner nodes come by here as well.
+    unsafe {
+        let p = t.ptr();
+        let mut first = 1;
+        if layout::map_kind((*p).raw()) != layout::MAP_NODE {
+            first = 2;
+            hash = mix1(hash, (*p.add(1)).raw() as u32, k(16));
+        }
+        for i in first..layout::map_words(p) {
+            let c = *p.add(i);
+            match c.as_cons() {
+                Some((key, v)) => {
+                    todo.push(Todo::Term(v));
+                    todo.push(Todo::Term(key));
+                }
+                None => todo.push(Todo::Term(c)),
+            }
+        }
+    }
+    hash
+}
+
 /// The 32-bit hash.
 pub(crate) fn narrow(t: Term, salt: u32) -> u32 {
     let mut hash = salt ^ INTERNAL_SALT;
@@ -707,35 +745,7 @@ pub(crate) fn narrow(t: Term, salt: u32) -> u32 {
                 hash = mix2(hash, r.values.len() as u32, r.definition.hash(), k(23));
                 todo.extend(r.values.iter().rev().map(|t| Todo::Term(*t)));
             } else if t.is_map() {
-                // SAFETY: layout of maps; inner nodes come by here as well.
-                unsafe {
-                    let p = t.ptr();
-                    let kind = layout::map_kind((*p).raw());
-                    let mut first = 1;
-                    if kind != layout::MAP_NODE {
-                        first = 2;
-                        hash = mix1(hash, (*p.add(1)).raw() as u32, k(16));
-                    }
-                    if kind == MAP_FLAT {
-                        if let Some((ks, vs)) = t.as_flatmap() {
-                            for (key, v) in ks.iter().zip(vs).rev() {
-                                todo.push(Todo::Term(*v));
-                                todo.push(Todo::Term(*key));
-                            }
-                        }
-                    } else {
-                        for i in first..layout::map_words(p) {
-                            let c = *p.add(i);
-                            match c.as_cons() {
-                                Some((key, v)) => {
-                                    todo.push(Todo::Term(v));
-                                    todo.push(Todo::Term(key));
-                                }
-                                None => todo.push(Todo::Term(c)),
-                            }
-                        }
-                    }
-                }
+                hash = map_head(t, hash, &mut todo);
             } else if let Some(b) = t.as_bits() {
                 hash = bits(&b, hash);
             } else if let Some((neg, d)) = t.as_big() {
@@ -805,7 +815,7 @@ fn apart(t: Term, depth: u32) -> u32 {
             h.write_u8(14);
             h.write_usize(r.values.len());
             r.definition
-                .told()
+                .identity()
                 .iter()
                 .for_each(|t| h.write_u64(t.raw()));
             todo.extend(r.values.iter().rev().copied());
@@ -935,6 +945,25 @@ enum OldTodo {
     RecordEnd(u32),
 }
 
+/// Pushes a record as a tuple of its definition and its values, in order of the keys' atoms; the
+/// definition as the tuple that stock has: the place of each key in that order, the hash, the
+/// visible part, and the keys in that order.
+fn push_record(r: Record, todo: &mut SmallVec<[OldTodo; 16]>) {
+    let (d, n) = (r.definition, r.values.len());
+    let small = |i: usize| OldTodo::Term(Term::small(i as i64));
+    let mut places: SmallVec<[usize; 16]> = SmallVec::from_elem(0, n);
+    d.order().enumerate().for_each(|(i, at)| places[at] = i);
+    todo.push(OldTodo::RecordEnd(n as u32 + 1));
+    todo.extend(r.ordered().rev().map(|(_, v)| OldTodo::Term(v)));
+    todo.push(OldTodo::TupleEnd(n as u32 + 5));
+    todo.extend(r.ordered().rev().map(|(k, _)| OldTodo::Term(k)));
+    let identity = [Term::bool(d.is_exported()), d.name(), d.module()];
+    todo.extend(identity.map(OldTodo::Term));
+    todo.push(small(d.hash() as usize));
+    todo.push(OldTodo::TupleEnd(n as u32));
+    todo.extend(places.iter().rev().map(|&i| small(i)));
+}
+
 /// `erlang:phash(T, Range)` before it is reduced to a range: the result is this modulo the range,
 /// plus one.
 pub fn phash(t: Term) -> u32 {
@@ -1006,22 +1035,7 @@ pub fn phash(t: Term) -> u32 {
             let (lo, hi) = float_words(f);
             hash = step(hash, 6, lo ^ hi);
         } else if let Some(r) = t.as_record() {
-            // As a tuple of its definition and its values, in order of the keys' atoms; the
-            // definition as the tuple that stock has: the place of each key in that order, the
-            // hash, the visible part, and the keys in that order.
-            let (d, n) = (r.definition, r.values.len());
-            let small = |i: usize| OldTodo::Term(Term::small(i as i64));
-            let mut places: SmallVec<[usize; 16]> = SmallVec::from_elem(0, n);
-            d.order().enumerate().for_each(|(i, at)| places[at] = i);
-            todo.push(OldTodo::RecordEnd(n as u32 + 1));
-            todo.extend(r.ordered().rev().map(|(_, v)| OldTodo::Term(v)));
-            todo.push(OldTodo::TupleEnd(n as u32 + 5));
-            todo.extend(r.ordered().rev().map(|(k, _)| OldTodo::Term(k)));
-            let told = [Term::bool(d.is_exported()), d.name(), d.module()];
-            todo.extend(told.map(OldTodo::Term));
-            todo.push(small(d.hash() as usize));
-            todo.push(OldTodo::TupleEnd(n as u32));
-            todo.extend(places.iter().rev().map(|&i| small(i)));
+            push_record(r, &mut todo);
         } else if t.is_map() {
             hash = step(hash, 13, PRIME[14]).wrapping_add(phash2(t));
         } else if let Some(f) = t.as_fun() {

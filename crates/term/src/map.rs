@@ -1364,21 +1364,7 @@ pub fn next<A: Alloc + ?Sized>(
         return None;
     }
     if let Some((keys, values)) = map.as_flatmap() {
-        let n = usize::try_from(path.as_small()?).ok()?;
-        if n > keys.len() {
-            return None;
-        }
-        let pairs = keys.iter().zip(values).rev();
-        let t = match kind {
-            NextKind::Iterator => {
-                pairs.fold(crate::am::NONE, |rest, (&k, &v)| a.tuple(&[k, v, rest]))
-            }
-            NextKind::List(tail) => pairs.fold(tail, |rest, (&k, &v)| {
-                let pair = a.tuple(&[k, v]);
-                a.cons(pair, rest)
-            }),
-        };
-        return Some((t, keys.len()));
+        return next_flat(a, path, keys, values, kind);
     }
     let digits: SmallVec<[u64; 2]> = match (path.as_small(), path.as_big()) {
         (Some(v), _) => SmallVec::from_slice(&[u64::try_from(v).ok()?]),
@@ -1461,6 +1447,29 @@ pub fn next<A: Alloc + ?Sized>(
         }
     };
     Some((t, pairs.len()))
+}
+
+/// As [`next`], for a flat map: all pairs at once.
+fn next_flat<A: Alloc + ?Sized>(
+    a: &mut A,
+    path: Term,
+    keys: &[Term],
+    values: &[Term],
+    kind: NextKind,
+) -> Option<(Term, usize)> {
+    let n = usize::try_from(path.as_small()?).ok()?;
+    if n > keys.len() {
+        return None;
+    }
+    let pairs = keys.iter().zip(values).rev();
+    let t = match kind {
+        NextKind::Iterator => pairs.fold(crate::am::NONE, |rest, (&k, &v)| a.tuple(&[k, v, rest])),
+        NextKind::List(tail) => pairs.fold(tail, |rest, (&k, &v)| {
+            let pair = a.tuple(&[k, v]);
+            a.cons(pair, rest)
+        }),
+    };
+    Some((t, keys.len()))
 }
 
 fn chain<A: Alloc + ?Sized>(a: &mut A, pairs: &[(Term, Term)], end: Term) -> Term {

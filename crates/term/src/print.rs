@@ -3,6 +3,7 @@
 //! Output is bounded by a number of characters; nothing recurses.
 
 use crate::atom;
+use crate::layout::Bits;
 use crate::node;
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
 use crate::release::{self, LARGE_MAPS_SHOWN_BACK};
@@ -398,6 +399,70 @@ fn channel(name: Term, creation: u32) -> u32 {
     }
 }
 
+/// Whether a list is shown as a string.
+fn is_text(t: Term) -> bool {
+    let mut it = t.list_iter();
+    let byte = |c: Term| c.as_small().filter(|v| (0..256).contains(v));
+    it.all(|c| byte(c).is_some_and(|v| in_string(v as u8))) && it.tail().is_nil()
+}
+
+/// Writes a list of characters as a string. `latin1` gets the positions of those with two bytes.
+fn text(s: &mut String, t: Term, limit: usize, latin1: &mut Vec<usize>) {
+    s.push('"');
+    for c in t.list_iter() {
+        if s.len() >= limit {
+            s.push_str("...");
+            break;
+        }
+        match c.small_value() as u8 as char {
+            '\n' => s.push_str("\\n"),
+            '"' => s.push_str("\\\""),
+            c => {
+                if !c.is_ascii() {
+                    latin1.push(s.len());
+                }
+                s.push(c);
+            }
+        }
+    }
+    s.push('"');
+}
+
+fn bits(s: &mut String, b: &Bits, style: Style, limit: usize) {
+    let bytes = b.shifted();
+    let left = b.bit_len & 7;
+    s.push_str("<<");
+    if style == Style::Display
+        && left == 0
+        && !bytes.is_empty()
+        && bytes.iter().all(|c| (32..127).contains(c))
+    {
+        s.push('"');
+        for &c in bytes.iter().take(limit) {
+            match c {
+                b'"' => s.push_str("\\\""),
+                c => s.push(c as char),
+            }
+        }
+        s.push('"');
+    } else {
+        for (i, &c) in bytes.iter().enumerate() {
+            if s.len() >= limit {
+                break;
+            }
+            if i > 0 {
+                s.push(',');
+            }
+            if left > 0 && i + 1 == bytes.len() {
+                let _ = write!(s, "{}:{left}", c >> (8 - left));
+            } else {
+                let _ = write!(s, "{c}");
+            }
+        }
+    }
+    s.push_str(">>");
+}
+
 fn term(
     s: &mut String,
     t: Term,
@@ -414,32 +479,8 @@ fn term(
     } else if t.is_nil() {
         s.push_str("[]");
     } else if let Some((h, tl)) = t.as_cons() {
-        let mut it = t.list_iter();
-        let text = style == Style::Display
-            && it.all(|c| {
-                c.as_small()
-                    .is_some_and(|v| (0..256).contains(&v) && in_string(v as u8))
-            })
-            && it.tail().is_nil();
-        if text {
-            s.push('"');
-            for c in t.list_iter() {
-                if s.len() >= limit {
-                    s.push_str("...");
-                    break;
-                }
-                match c.small_value() as u8 as char {
-                    '\n' => s.push_str("\\n"),
-                    '"' => s.push_str("\\\""),
-                    c => {
-                        if !c.is_ascii() {
-                            latin1.push(s.len());
-                        }
-                        s.push(c);
-                    }
-                }
-            }
-            s.push('"');
+        if style == Style::Display && is_text(t) {
+            text(s, t, limit, latin1);
         } else {
             s.push('[');
             todo.push(Todo::Tail(tl));
@@ -457,38 +498,7 @@ fn term(
             Style::Write => s.push_str(&format_float_short(f)),
         }
     } else if let Some(b) = t.as_bits() {
-        let bytes = b.shifted();
-        let left = b.bit_len & 7;
-        s.push_str("<<");
-        if style == Style::Display
-            && left == 0
-            && !bytes.is_empty()
-            && bytes.iter().all(|c| (32..127).contains(c))
-        {
-            s.push('"');
-            for &c in bytes.iter().take(limit) {
-                match c {
-                    b'"' => s.push_str("\\\""),
-                    c => s.push(c as char),
-                }
-            }
-            s.push('"');
-        } else {
-            for (i, &c) in bytes.iter().enumerate() {
-                if s.len() >= limit {
-                    break;
-                }
-                if i > 0 {
-                    s.push(',');
-                }
-                if left > 0 && i + 1 == bytes.len() {
-                    let _ = write!(s, "{}:{left}", c >> (8 - left));
-                } else {
-                    let _ = write!(s, "{c}");
-                }
-            }
-        }
-        s.push_str(">>");
+        bits(s, &b, style, limit);
     } else if let Some(r) = t.as_record() {
         let _ = write!(
             s,

@@ -66,7 +66,7 @@ impl<'a> Definition<'a> {
         &self.parts[DEFINITION_HEAD..]
     }
     /// Module, name, whether it is exported, and the keys.
-    pub(crate) fn told(self) -> &'a [Term] {
+    pub(crate) fn identity(self) -> &'a [Term] {
         &self.parts[2..]
     }
     /// The position of a key; the search begins at `from`.

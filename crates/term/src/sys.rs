@@ -207,17 +207,17 @@ pub fn areas() -> Vec<Area> {
 pub fn resident(at: usize, bytes: usize) -> Option<usize> {
     const PAGES: usize = 1 << 16;
     let page = page_bytes();
-    let mut told = vec![0u8; PAGES];
+    let mut resident = vec![0u8; PAGES];
     let (mut from, end) = (at / page * page, (at + bytes).next_multiple_of(page));
     let mut pages = 0;
     while from < end {
         let n = ((end - from) / page).min(PAGES);
         // SAFETY: asks about a range of addresses, and writes a byte for each of its pages.
-        let r = unsafe { libc::mincore(from as *mut _, n * page, told.as_mut_ptr().cast()) };
+        let r = unsafe { libc::mincore(from as *mut _, n * page, resident.as_mut_ptr().cast()) };
         if r != 0 {
             return None;
         }
-        pages += told[..n].iter().filter(|b| **b & 1 != 0).count();
+        pages += resident[..n].iter().filter(|b| **b & 1 != 0).count();
         from += n * page;
     }
     Some(pages * page)

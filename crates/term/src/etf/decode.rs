@@ -603,6 +603,75 @@ impl<'b, 'o> Decoder<'b, 'o> {
         Ok(None)
     }
 
+    #[inline]
+    fn binary<A: Alloc + ?Sized>(&mut self, a: &mut A) -> Result<Term, DecodeError> {
+        let n = self.u32()? as usize;
+        let at = self.at;
+        let b = self.take(n)?;
+        if n < SHARED_BYTES {
+            return Ok(a.binary(b));
+        }
+        Ok(match &self.keeper {
+            Keeper::Block(all) if n >= all.len() / 2 => all.part(at, n).to_term(a),
+            _ => a.binary(&self.bytes[at..at + n]),
+        })
+    }
+    fn bit_binary<A: Alloc + ?Sized>(&mut self, a: &mut A) -> Result<Term, DecodeError> {
+        let n = self.u32()? as usize;
+        let bits = self.u8()? as usize;
+        if (bits == 0) != (n == 0) || bits > 8 || n == 0 && release::has(NO_BITS_REFUSED) {
+            return self.bad();
+        }
+        let b = self.take(n)?;
+        let last = match b.split_last() {
+            None => return Ok(a.binary(&[])),
+            Some(_) if bits == 8 => return Ok(a.binary(b)),
+            Some((last, _)) => last & (0xFFu8 << (8 - bits)),
+        };
+        let bin = if n <= heap_bin_limit() {
+            let (t, p) = a.heap_bin(n);
+            // SAFETY: `heap_bin` made room for n bytes.
+            unsafe {
+                std::ptr::copy_nonoverlapping(b.as_ptr(), p, n);
+                p.add(n - 1).write(last);
+            }
+            t
+        } else {
+            let r = RcBin::from_bytes(b);
+            // SAFETY: the block is new, and n bytes long; its count is handed over.
+            unsafe {
+                RcBin::bytes(r).add(n - 1).write(last);
+                a.refc_bin(r, n)
+            }
+        };
+        Ok(a.sub_binary(bin, 0, n * 8 - 8 + bits))
+    }
+    fn external_fun<A: Alloc + ?Sized>(
+        &mut self,
+        a: &mut A,
+        hooks: &dyn Hooks,
+    ) -> Result<Term, DecodeError> {
+        let m = self.tagged_atom()?;
+        let f = self.tagged_atom()?;
+        let arity = self.arity()?;
+        let safe = self.safe;
+        let e = hooks.export(m, f, arity, safe).ok_or(if safe {
+            DecodeError::Unsafe
+        } else {
+            DecodeError::NoFuns
+        })?;
+        let p = a.alloc(FUN_WORDS);
+        // SAFETY: all words of the fun are written; it owns nothing, since exports are never freed.
+        Ok(unsafe {
+            let w = p as *mut u64;
+            w.write(header(Subtag::Fun, FUN_WORDS - 1));
+            w.add(1).write(e as u64);
+            w.add(2).write(0);
+            w.add(3).write(arity as u64 | 1 << 16);
+            p.add(4).write(NIL);
+            Term::boxed_at(p)
+        })
+    }
     /// Decodes one term or the start of one. None if a compound was opened.
     fn next<A: Alloc + ?Sized>(
         &mut self,
@@ -676,78 +745,14 @@ impl<'b, 'o> Decoder<'b, 'o> {
                 };
                 return self.open(Kind::Record { exported }, 2 + 2 * n);
             }
-            tag::BINARY => {
-                let n = self.u32()? as usize;
-                let at = self.at;
-                let b = self.take(n)?;
-                if n < SHARED_BYTES {
-                    return Ok(Some(a.binary(b)));
-                }
-                match &self.keeper {
-                    Keeper::Block(all) if n >= all.len() / 2 => all.part(at, n).to_term(a),
-                    _ => a.binary(&self.bytes[at..at + n]),
-                }
-            }
-            tag::BIT_BINARY => {
-                let n = self.u32()? as usize;
-                let bits = self.u8()? as usize;
-                if (bits == 0) != (n == 0) || bits > 8 || n == 0 && release::has(NO_BITS_REFUSED) {
-                    return self.bad();
-                }
-                let b = self.take(n)?;
-                match b.split_last() {
-                    None => a.binary(&[]),
-                    Some(_) if bits == 8 => a.binary(b),
-                    Some((last, _)) => {
-                        let last = last & (0xFFu8 << (8 - bits));
-                        let bin = if n <= heap_bin_limit() {
-                            let (t, p) = a.heap_bin(n);
-                            // SAFETY: `heap_bin` made room for n bytes.
-                            unsafe {
-                                std::ptr::copy_nonoverlapping(b.as_ptr(), p, n);
-                                p.add(n - 1).write(last);
-                            }
-                            t
-                        } else {
-                            let r = RcBin::from_bytes(b);
-                            // SAFETY: the block is new, and n bytes long; its count is handed over.
-                            unsafe {
-                                RcBin::bytes(r).add(n - 1).write(last);
-                                a.refc_bin(r, n)
-                            }
-                        };
-                        a.sub_binary(bin, 0, n * 8 - 8 + bits)
-                    }
-                }
-            }
+            tag::BINARY => self.binary(a)?,
+            tag::BIT_BINARY => self.bit_binary(a)?,
             tag::PID | tag::NEW_PID => self.pid(a, t == tag::PID)?,
             tag::PORT | tag::NEW_PORT | tag::V4_PORT => self.port(a, t)?,
             tag::REFERENCE | tag::NEW_REFERENCE | tag::NEWER_REFERENCE => {
                 self.reference(a, hooks, t)?
             }
-            tag::EXPORT => {
-                let m = self.tagged_atom()?;
-                let f = self.tagged_atom()?;
-                let arity = self.arity()?;
-                let safe = self.safe;
-                let e = hooks.export(m, f, arity, safe).ok_or(if safe {
-                    DecodeError::Unsafe
-                } else {
-                    DecodeError::NoFuns
-                })?;
-                let p = a.alloc(FUN_WORDS);
-                // SAFETY: all words of the fun are written; it owns nothing, since exports are
-                // never freed.
-                unsafe {
-                    let w = p as *mut u64;
-                    w.write(header(Subtag::Fun, FUN_WORDS - 1));
-                    w.add(1).write(e as u64);
-                    w.add(2).write(0);
-                    w.add(3).write(arity as u64 | 1 << 16);
-                    p.add(4).write(NIL);
-                    Term::boxed_at(p)
-                }
-            }
+            tag::EXPORT => self.external_fun(a, hooks)?,
             tag::NEW_FUN => {
                 self.u32()?;
                 let arity = self.u8()?;

@@ -4,7 +4,7 @@ use super::{VERSION, aliases, tag};
 use crate::atom;
 use crate::compare::cmp_exact;
 use crate::ending;
-use crate::layout::RefView;
+use crate::layout::{Bits, FunView, RefView};
 use crate::magic;
 use crate::node;
 use crate::parts::{hashmap_pairs, pid_parts, port_parts, ref_parts};
@@ -374,120 +374,103 @@ impl Encoder {
             self.todo.push(Todo::Rest(t));
         }
     }
-    fn term(&mut self, t: Term) {
-        if let Some(v) = t.as_small() {
-            self.small(v);
-        } else if t.is_atom() {
-            self.atom(t);
-        } else if t.is_nil() {
-            self.out.push(tag::NIL);
-        } else if t.is_list_ptr() {
-            self.list(t);
-        } else if let Some(e) = t.as_tuple() {
-            if e.len() < 256 {
-                self.out.extend([tag::SMALL_TUPLE, e.len() as u8]);
-            } else {
-                self.out.push(tag::LARGE_TUPLE);
-                self.u32(e.len() as u32);
-            }
-            self.todo.push(Todo::Terms(e.as_ptr(), e.len()));
-        } else if let Some((neg, d)) = t.as_big() {
-            self.big(neg, d);
-        } else if let Some(f) = t.as_float() {
-            if self.opts.minor_version == 0 {
-                self.out.push(tag::FLOAT);
-                let end = self.out.len() + 31;
-                self.out.extend(format_float_scientific(f, 20).as_bytes());
-                self.out.resize(end, 0);
-            } else {
-                self.out.push(tag::NEW_FLOAT);
-                self.out.extend(f.to_bits().to_be_bytes());
-            }
-        } else if let Some(b) = t.as_bits() {
-            let n = b.bit_len.div_ceil(8);
-            // The sender measures what goes to another node.
-            if u32::try_from(n).is_err() && !self.bare {
-                self.too_long = true;
-                self.todo.clear();
-                return;
-            }
-            let left = (b.bit_len & 7) as u8;
-            self.out.push(if left == 0 {
-                tag::BINARY
-            } else {
-                tag::BIT_BINARY
-            });
-            self.u32(n as u32);
+    #[inline]
+    fn float(&mut self, f: f64) {
+        if self.opts.minor_version == 0 {
+            self.out.push(tag::FLOAT);
+            let end = self.out.len() + 31;
+            self.out.extend(format_float_scientific(f, 20).as_bytes());
+            self.out.resize(end, 0);
+        } else {
+            self.out.push(tag::NEW_FLOAT);
+            self.out.extend(f.to_bits().to_be_bytes());
+        }
+    }
+    /// Writes the bitstring `t`, whose data are `b`.
+    #[inline]
+    fn bits(&mut self, t: Term, b: &Bits) {
+        let n = b.bit_len.div_ceil(8);
+        // The sender measures what goes to another node.
+        if u32::try_from(n).is_err() && !self.bare {
+            self.too_long = true;
+            self.todo.clear();
+            return;
+        }
+        let left = (b.bit_len & 7) as u8;
+        self.out.push(if left == 0 {
+            tag::BINARY
+        } else {
+            tag::BIT_BINARY
+        });
+        self.u32(n as u32);
+        if left != 0 {
+            self.out.push(left);
+        }
+        let whole = b.bit_len / 8;
+        if b.bit_offset == 0 && whole >= self.leave_out {
+            // Its whole bytes: the bits behind them follow as a byte of their own.
+            self.left_out.push((self.out.len(), t));
+            self.left_bytes += whole;
             if left != 0 {
-                self.out.push(left);
+                // SAFETY: the bits left over lie in the byte behind the whole ones.
+                let last = unsafe { *b.base.add(whole) };
+                self.out.push(last & (0xFF << (8 - left)));
             }
-            let whole = b.bit_len / 8;
-            if b.bit_offset == 0 && whole >= self.leave_out {
-                // Its whole bytes: the bits behind them follow as a byte of their own.
-                self.left_out.push((self.out.len(), t));
-                self.left_bytes += whole;
-                if left != 0 {
-                    // SAFETY: the bits left over lie in the byte behind the whole ones.
-                    let last = unsafe { *b.base.add(whole) };
-                    self.out.push(last & (0xFF << (8 - left)));
-                }
-            } else {
-                match b.as_bytes() {
-                    Some(s) => self.out.extend(s),
-                    None => self.out.extend(b.shifted()),
-                }
+        } else {
+            match b.as_bytes() {
+                Some(s) => self.out.extend(s),
+                None => self.out.extend(b.shifted()),
             }
-        } else if let Some(r) = t.as_record() {
-            self.out.push(tag::RECORD);
-            self.u32(r.values.len() as u32);
-            self.out.push(r.definition.is_exported() as u8);
-            self.atom(r.definition.module());
-            self.atom(r.definition.name());
-            for &k in r.definition.keys() {
-                self.atom(k);
-            }
+        }
+    }
+    /// Writes the head of the map `t` of `n` pairs.
+    #[inline]
+    fn map(&mut self, t: Term, n: usize) {
+        self.out.push(tag::MAP);
+        self.u32(n as u32);
+        if let Some((keys, values)) = t.as_flatmap().filter(|_| !self.opts.deterministic) {
             self.todo
-                .push(Todo::Terms(r.values.as_ptr(), r.values.len()));
-        } else if let Some(n) = t.map_size() {
-            self.out.push(tag::MAP);
-            self.u32(n as u32);
-            if let Some((keys, values)) = t.as_flatmap().filter(|_| !self.opts.deterministic) {
-                self.todo
-                    .push(Todo::Flat(keys.as_ptr(), values.as_ptr(), keys.len()));
-                return;
+                .push(Todo::Flat(keys.as_ptr(), values.as_ptr(), keys.len()));
+            return;
+        }
+        let mut pairs = Vec::with_capacity(n);
+        hashmap_pairs(t, &mut pairs);
+        if self.opts.deterministic {
+            pairs.sort_by(|x, y| cmp_exact(x.0, y.0));
+        }
+        self.todo.push(Todo::Pairs(pairs, 0));
+    }
+    #[inline]
+    fn fun(&mut self, f: FunView) {
+        if let Some(e) = f.export() {
+            self.out.push(tag::EXPORT);
+            self.atom(e.module);
+            self.atom(e.function);
+            self.small(e.arity as i64);
+        } else if let Some(e) = f.local() {
+            self.out.push(tag::NEW_FUN);
+            self.todo
+                .push(Todo::FunSize(self.out.len(), self.left_bytes));
+            self.u32(0);
+            self.out.push(f.arity);
+            self.out.extend(e.uniq);
+            self.u32(e.index);
+            self.u32(f.env.len() as u32);
+            self.atom(e.module);
+            let at = self.out.len();
+            self.small(e.old_index as i64);
+            self.small(e.old_uniq);
+            if !release::has(EXACT_FUN_SIZES) {
+                self.spare_bytes += 10usize.saturating_sub(self.out.len() - at);
             }
-            let mut pairs = Vec::with_capacity(n);
-            hashmap_pairs(t, &mut pairs);
-            if self.opts.deterministic {
-                pairs.sort_by(|x, y| cmp_exact(x.0, y.0));
-            }
-            self.todo.push(Todo::Pairs(pairs, 0));
-        } else if let Some(f) = t.as_fun() {
-            if let Some(e) = f.export() {
-                self.out.push(tag::EXPORT);
-                self.atom(e.module);
-                self.atom(e.function);
-                self.small(e.arity as i64);
-            } else if let Some(e) = f.local() {
-                self.out.push(tag::NEW_FUN);
-                self.todo
-                    .push(Todo::FunSize(self.out.len(), self.left_bytes));
-                self.u32(0);
-                self.out.push(f.arity);
-                self.out.extend(e.uniq);
-                self.u32(e.index);
-                self.u32(f.env.len() as u32);
-                self.atom(e.module);
-                let at = self.out.len();
-                self.small(e.old_index as i64);
-                self.small(e.old_uniq);
-                if !release::has(EXACT_FUN_SIZES) {
-                    self.spare_bytes += 10usize.saturating_sub(self.out.len() - at);
-                }
-                self.todo.push(Todo::Terms(f.env.as_ptr(), f.env.len()));
-                self.todo.push(Todo::One(f.maker()));
-            }
-        } else if let Some((num, serial, name, creation)) = pid_parts(t) {
+            self.todo.push(Todo::Terms(f.env.as_ptr(), f.env.len()));
+            self.todo.push(Todo::One(f.maker()));
+        }
+    }
+    /// Writes a pid, port or reference.
+    #[inline]
+    fn identifier(&mut self, t: Term) {
+        if let Some((num, serial, name, creation)) = pid_parts(t) {
             self.out.push(tag::NEW_PID);
             let creation = self.node(name, creation);
             self.u32(num);
@@ -519,6 +502,48 @@ impl Encoder {
             for n in nums {
                 self.u32(n);
             }
+        }
+    }
+    fn term(&mut self, t: Term) {
+        if let Some(v) = t.as_small() {
+            self.small(v);
+        } else if t.is_atom() {
+            self.atom(t);
+        } else if t.is_nil() {
+            self.out.push(tag::NIL);
+        } else if t.is_list_ptr() {
+            self.list(t);
+        } else if let Some(e) = t.as_tuple() {
+            if e.len() < 256 {
+                self.out.extend([tag::SMALL_TUPLE, e.len() as u8]);
+            } else {
+                self.out.push(tag::LARGE_TUPLE);
+                self.u32(e.len() as u32);
+            }
+            self.todo.push(Todo::Terms(e.as_ptr(), e.len()));
+        } else if let Some((neg, d)) = t.as_big() {
+            self.big(neg, d);
+        } else if let Some(f) = t.as_float() {
+            self.float(f);
+        } else if let Some(b) = t.as_bits() {
+            self.bits(t, &b);
+        } else if let Some(r) = t.as_record() {
+            self.out.push(tag::RECORD);
+            self.u32(r.values.len() as u32);
+            self.out.push(r.definition.is_exported() as u8);
+            self.atom(r.definition.module());
+            self.atom(r.definition.name());
+            for &k in r.definition.keys() {
+                self.atom(k);
+            }
+            self.todo
+                .push(Todo::Terms(r.values.as_ptr(), r.values.len()));
+        } else if let Some(n) = t.map_size() {
+            self.map(t, n);
+        } else if let Some(f) = t.as_fun() {
+            self.fun(f);
+        } else {
+            self.identifier(t);
         }
     }
     fn finish(&mut self) -> Vec<u8> {

@@ -360,44 +360,32 @@ unsafe fn minor_copy(
     }
 }
 
-/// Copies the young generation. A minor collection promotes its mature part and copies the rest.
-///
-/// # Safety
-/// As for [`collect`]; where it promotes, the old generation has room for everything mature.
-unsafe fn copy_young(
-    heap: &mut Heap,
+/// Words of the block that a copy of `young` words goes to, before it is known what lives: at least
+/// enough for everything. `room` is what [`take_room`] has returned, `wide` a size that the old
+/// generation asks for.
+#[inline]
+fn size_to_copy(
+    heap: &Heap,
+    minor: bool,
     need: usize,
-    roots: &mut [&mut [Term]],
-    kind: Kind,
-    seen: &mut Vec<SeenRegion>,
+    young: usize,
+    room: usize,
+    wide: usize,
 ) -> usize {
-    let stack = heap.stack_words();
-    let from = match kind {
-        Kind::Minor => heap.high_water,
-        _ => heap.heap,
-    };
-    let young = words_between(from, heap.htop) + heap.frag_words;
-    // `young` bounds what the new young block may get; `all` includes what will be promoted.
-    let all = heap.used_words() + heap.frag_words;
-    let room = take_room(heap);
     let mut size = heap.block_words().max(heap_size_for(heap.min_heap_words));
-    if matches!(kind, Kind::Minor) && is_growing(size, heap.serves, is_crowded()) {
+    if minor && is_growing(size, heap.serves, is_crowded()) {
         size = grown(size);
     } else if heap.grow_next {
         size = heap_size_for(size + 1);
     }
     size = size.max(room);
-    let wide = match heap.dies_old {
-        true => young_part_before_death(heap.old_words(), heap.serves, is_crowded()),
-        false => 0,
-    };
     if wide > size {
         size = heap_size_for(wide);
     }
     if stress::roll(2) {
         size = 0;
     }
-    let mut bound = young + stack;
+    let mut bound = young + heap.stack_words();
     // Copying a large block is expensive and its untouched pages are free: it has room for the need
     // from the start.
     if bound > MAP_ABOVE_WORDS {
@@ -409,6 +397,34 @@ unsafe fn copy_young(
             false => heap_size_for(bound),
         };
     }
+    size
+}
+
+/// Copies the young generation. A minor collection promotes its mature part and copies the rest.
+///
+/// # Safety
+/// As for [`collect`]; where it promotes, the old generation has room for everything mature.
+unsafe fn copy_young(
+    heap: &mut Heap,
+    need: usize,
+    roots: &mut [&mut [Term]],
+    kind: Kind,
+    seen: &mut Vec<SeenRegion>,
+) -> usize {
+    let from = match kind {
+        Kind::Minor => heap.high_water,
+        _ => heap.heap,
+    };
+    let young = words_between(from, heap.htop) + heap.frag_words;
+    // `young` bounds what the new young block may get; `all` includes what will be promoted.
+    let all = heap.used_words() + heap.frag_words;
+    let room = take_room(heap);
+    let wide = match heap.dies_old {
+        true => young_part_before_death(heap.old_words(), heap.serves, is_crowded()),
+        false => 0,
+    };
+    let minor = matches!(kind, Kind::Minor);
+    let size = size_to_copy(heap, minor, need, young, room, wide);
     // This ends the plan for the worst case. From here on it is known what lives.
     // SAFETY: by the contract; `size` words suffice if everything lives.
     let mut moved = unsafe { pass(heap, size, roots, kind, &[], seen) };
@@ -469,7 +485,7 @@ unsafe fn copy_young(
             }
         }
     } else {
-        let too_soon = matches!(kind, Kind::Minor) && kept > 0;
+        let too_soon = minor && kept > 0;
         heap.grow_next =
             want > size / 4 * 3 || too_soon && is_filled_too_soon(size, young, heap.used_words());
     }
