@@ -790,6 +790,28 @@ pub(crate) fn narrow(t: Term, salt: u32) -> u32 {
     }
 }
 
+/// Hashes the size of a tree map for [`apart`], and pushes its keys and values, or the children of an
+/// inner node.
+fn hash_tree(t: Term, h: &mut impl std::hash::Hasher, todo: &mut SmallVec<[Term; 16]>) {
+    // SAFETY: layout of maps; inner nodes come by here as well.
+    unsafe {
+        let p = t.ptr();
+        let mut first = 1;
+        if layout::map_kind((*p).raw()) != layout::MAP_NODE {
+            first = 2;
+            h.write_u8(4);
+            h.write_u64((*p.add(1)).raw());
+        }
+        for i in first..layout::map_words(p) {
+            let c = *p.add(i);
+            match c.as_cons() {
+                Some((k, v)) => todo.extend([v, k]),
+                None => todo.push(c),
+            }
+        }
+    }
+}
+
 /// A keyed hash of everything that `=:=` looks at: each part has its kind and size in front of it,
 /// so that terms that differ are different input.
 #[cold]
@@ -824,23 +846,7 @@ fn apart(t: Term, depth: u32) -> u32 {
             h.write_usize(ks.len());
             todo.extend(ks.iter().zip(vs).flat_map(|(&k, &v)| [v, k]));
         } else if t.is_map() {
-            // SAFETY: layout of maps; inner nodes come by here as well.
-            unsafe {
-                let p = t.ptr();
-                let mut first = 1;
-                if layout::map_kind((*p).raw()) != layout::MAP_NODE {
-                    first = 2;
-                    h.write_u8(4);
-                    h.write_u64((*p.add(1)).raw());
-                }
-                for i in first..layout::map_words(p) {
-                    let c = *p.add(i);
-                    match c.as_cons() {
-                        Some((k, v)) => todo.extend([v, k]),
-                        None => todo.push(c),
-                    }
-                }
-            }
+            hash_tree(t, &mut h, &mut todo);
         } else if let Some(b) = t.as_bits() {
             h.write_u8(5);
             h.write_usize(b.bit_len);

@@ -530,25 +530,14 @@ pub(crate) enum Room {
     Exact,
 }
 
-/// Collects the old generation; returns the number of live words. Adds the regions that are
-/// referred to, and the terms in them, to `seen`.
+/// Marks what lives in the old generation, and releases the regions that nothing alive refers to.
+/// Adds the others, and the terms in them, to `seen`.
 ///
 /// # Safety
-/// As for [`super::collect`]; the young block was just copied, and there are no fragments. The old
-/// generation has at most [`MOST_WORDS`] words.
-pub(crate) unsafe fn collect(
-    heap: &mut Heap,
-    roots: &mut [&mut [Term]],
-    seen: &mut Vec<SeenRegion>,
-    room: Room,
-) -> usize {
-    heap.collections = heap.collections.wrapping_add(1);
+/// As for [`collect`].
+unsafe fn mark(heap: &mut Heap, roots: &mut [&mut [Term]], seen: &mut Vec<SeenRegion>) -> Map {
     let base = heap.old_heap as usize;
     let len = heap.old_htop as usize - base;
-    // `before` counts in 32 bits.
-    if len >> 3 > MOST_WORDS {
-        fatal("an old generation of more words than there are places for");
-    }
     let mut m = Marker::new(heap.old_heap, len >> 3, Notes::new(true, Some(seen)));
     m.map.before = vec![0; m.map.live.len()];
     // Kept until everything is marked: it may be the only thing that keeps the regions alive.
@@ -568,11 +557,34 @@ pub(crate) unsafe fn collect(
     //
     // SAFETY: the heap still holds all regions that it held.
     unsafe { steps::forget(heap) };
-    let (mut map, regions) = (m.map, m.notes.seen);
+    let (map, regions) = (m.map, m.notes.seen);
     // SAFETY: everything live was marked or copied before, and its regions are in `regions`.
     unsafe { heap.old_off_heap.regions.keep_only(regions) };
     drop(sent);
+    map
+}
 
+/// Collects the old generation; returns the number of live words. Adds the regions that are
+/// referred to, and the terms in them, to `seen`.
+///
+/// # Safety
+/// As for [`super::collect`]; the young block was just copied, and there are no fragments. The old
+/// generation has at most [`MOST_WORDS`] words.
+pub(crate) unsafe fn collect(
+    heap: &mut Heap,
+    roots: &mut [&mut [Term]],
+    seen: &mut Vec<SeenRegion>,
+    room: Room,
+) -> usize {
+    heap.collections = heap.collections.wrapping_add(1);
+    let base = heap.old_heap as usize;
+    let len = heap.old_htop as usize - base;
+    // `before` counts in 32 bits.
+    if len >> 3 > MOST_WORDS {
+        fatal("an old generation of more words than there are places for");
+    }
+    // SAFETY: by the contract.
+    let mut map = unsafe { mark(heap, roots, seen) };
     let words = map.count();
     heap.dies_old = died_mostly(len >> 3, words);
     let block = heap.old_block_words();

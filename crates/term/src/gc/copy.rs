@@ -81,17 +81,8 @@ pub(super) unsafe fn pass(
     });
     let block = alloc_block(size);
     let stack = heap.stack_words();
-    // The stack moves as it is. Its slots are forwarded below, in their new place.
-    // SAFETY: the new block has `size` words, enough for everything, the stack included; it
-    // overlaps nothing.
-    let (hend, stop) = unsafe {
-        let hend = block.add(size);
-        let stop = hend.sub(stack);
-        if stack > 0 {
-            std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
-        }
-        (hend, stop)
-    };
+    // SAFETY: the new block has `size` words, enough for everything, the stack included.
+    let (stop, hend) = unsafe { copy_stack(heap, block, size) };
     let frags = match kind {
         Kind::Resize => Vec::new(),
         _ => fragment_areas(heap),
@@ -142,17 +133,7 @@ pub(super) unsafe fn pass(
     // SAFETY: by the contract; the copied stack has as many slots.
     let into_runs = unsafe { m.copy_live(roots, stop, stack, block, old_start) };
     // SAFETY: the terms have moved, and their old places still have the forwarding marks.
-    unsafe {
-        if let Some(s) = &mut heap.sent {
-            // Memory in neither generation was that of a message, and another term may come to lie
-            // there.
-            let is_old = |a: usize| a >= heap.old_heap as usize && a < old_start as usize;
-            s.follow(|t| match m.mine(t.ptr() as usize) {
-                true => moved_to(t, |_| true),
-                false => is_old(t.ptr() as usize).then_some(t),
-            });
-        }
-    }
+    unsafe { m.follow_hints(heap, old_start) };
     // The block was sized for the case that everything lives. If it was too small, the heap is
     // damaged, and so is the memory behind it.
     if m.top > stop || m.old_top > heap.old_hend {
@@ -184,6 +165,25 @@ pub(super) unsafe fn pass(
     heap.high_water = if heap.window { block } else { top };
     (heap.stop, heap.hend) = (stop, hend);
     moved
+}
+
+/// Copies the stack to the end of a block of `size` words: it moves as it is, and its slots are
+/// forwarded in their new place. Returns its start and end.
+///
+/// # Safety
+/// The block has `size` words, enough for the stack, and is not part of the heap yet.
+#[inline]
+unsafe fn copy_stack(heap: &Heap, block: *mut Term, size: usize) -> (*mut Term, *mut Term) {
+    let stack = heap.stack_words();
+    // SAFETY: by the contract.
+    unsafe {
+        let hend = block.add(size);
+        let stop = hend.sub(stack);
+        if stack > 0 {
+            std::ptr::copy_nonoverlapping(heap.stop, stop, stack);
+        }
+        (stop, hend)
+    }
 }
 
 /// The areas of the fragments as (start, end), sorted for the binary search of [`within`].
@@ -425,6 +425,22 @@ impl<'a> Mover<'a> {
             }
             self.leave_runs()
         }
+    }
+    /// Updates the hints of sent terms, or removes those of dead ones. The old generation ended at
+    /// `old_start`.
+    ///
+    /// # Safety
+    /// The copy is over, and old places still have their forwarding marks.
+    unsafe fn follow_hints(&self, heap: &mut Heap, old_start: *mut Term) {
+        let old = heap.old_heap as usize..old_start as usize;
+        let Some(s) = &mut heap.sent else { return };
+        s.follow(|t| match self.mine(t.ptr() as usize) {
+            // SAFETY: by the contract.
+            true => unsafe { moved_to(t, |_| true) },
+            // Memory in neither generation was that of a message, and another term may come to lie
+            // there.
+            false => old.contains(&(t.ptr() as usize)).then_some(t),
+        });
     }
     /// Redirects the term in `*slot` to the new place of its object, which it moves if that has not
     /// happened yet.
