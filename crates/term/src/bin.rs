@@ -124,7 +124,7 @@ impl RcBin {
     /// `p` is alive.
     #[inline]
     pub unsafe fn is_foreign(p: *const RcBin) -> bool {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, the block is alive.
         unsafe { (*p).used.load(Ordering::Relaxed) == FOREIGN }
     }
     /// The function that ends a block for bytes elsewhere, and its argument; None for any other
@@ -210,7 +210,7 @@ impl RcBin {
     /// `p` is alive.
     #[inline]
     pub unsafe fn retain(p: *const RcBin) {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, the block is alive.
         unsafe {
             (*p).refc.fetch_add(1, Ordering::Relaxed);
         }

@@ -73,7 +73,7 @@ fn give_back(gone: Gone) {
 /// `p` was allocated by the C library, and is not freed yet.
 unsafe fn size_of_block(p: *mut u8) -> Option<usize> {
     #[cfg(target_os = "linux")]
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, it is a live block of the C library.
     return Some(unsafe { libc::malloc_usable_size(p.cast()) });
     #[cfg(not(target_os = "linux"))]
     {

@@ -60,7 +60,7 @@ pub unsafe fn write_bits(base: *mut u8, pos: usize, n: usize, v: u64) {
     if n == 0 {
         return;
     }
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the bytes of these bits are writable.
     let p = unsafe { base.add(pos >> 3) };
     let off = pos & 7;
     let bytes = (off + n).div_ceil(8);
@@ -134,7 +134,7 @@ pub unsafe fn get_integer<A: Alloc + ?Sized>(
         if n == 0 {
             return Ok(Term::small(0));
         }
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, the bytes of these bits are readable.
         let mut v = unsafe { read_bits(base, pos, n) };
         if little {
             v = swap_partial(v, n, true);
@@ -216,7 +216,7 @@ pub unsafe fn put_integer(dst: *mut u8, pos: usize, n: usize, x: Term, little: b
         } else {
             v
         };
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, the bytes of these bits are writable.
         unsafe {
             write_bits(dst, pos, n, v);
         }
@@ -274,7 +274,7 @@ fn f16_from_f64(f: f64) -> u16 {
 /// As for [`read_bits`].
 pub unsafe fn get_float(base: *const u8, pos: usize, n: usize, little: bool) -> Option<f64> {
     let mut v = match n <= 64 {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, the bytes of these bits are readable.
         true => unsafe { read_bits(base, pos, n) },
         false => 0,
     };
@@ -310,7 +310,7 @@ pub unsafe fn put_float(dst: *mut u8, pos: usize, n: usize, x: Term, little: boo
         _ => return false,
     };
     let v = if little { swap_partial(v, n, false) } else { v };
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the bytes of these bits are writable.
     unsafe { write_bits(dst, pos, n, v) };
     true
 }
@@ -426,7 +426,7 @@ pub unsafe fn put_utf8(dst: *mut u8, pos: usize, c: u32) -> usize {
         24 => (0xE0 | c >> 12) << 16 | tail(6) << 8 | tail(0),
         _ => (0xF0 | c >> 18) << 24 | tail(12) << 16 | tail(6) << 8 | tail(0),
     };
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the bytes of these bits are writable.
     unsafe {
         write_bits(dst, pos, n, v);
     }
@@ -441,7 +441,7 @@ pub unsafe fn put_utf16(dst: *mut u8, pos: usize, c: u32, little: bool) -> usize
     let unit = |at: usize, v: u32| {
         let v = v as u16;
         let v = if little { v.swap_bytes() } else { v };
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, the bytes of these bits are writable.
         unsafe { write_bits(dst, at, 16, v.into()) };
     };
     if c < 0x10000 {
@@ -459,7 +459,7 @@ pub unsafe fn put_utf16(dst: *mut u8, pos: usize, c: u32, little: bool) -> usize
 /// As for [`write_bits`].
 pub unsafe fn put_utf32(dst: *mut u8, pos: usize, c: u32, little: bool) {
     let c = if little { c.swap_bytes() } else { c };
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the bytes of these bits are writable.
     unsafe { write_bits(dst, pos, 32, c.into()) };
 }
 

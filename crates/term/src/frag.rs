@@ -131,7 +131,7 @@ impl Fragment {
     /// # Safety
     /// No term in it is used afterwards, and its off-heap list was not moved elsewhere.
     pub unsafe fn destroy(mut self) {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, the list is whole and no term is used afterwards.
         unsafe { crate::off_heap::release_off_heap(&mut self.off_heap) };
     }
 }

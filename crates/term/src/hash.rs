@@ -790,8 +790,8 @@ pub(crate) fn narrow(t: Term, salt: u32) -> u32 {
     }
 }
 
-/// Hashes the size of a tree map for [`apart`], and pushes its keys and values, or the children of an
-/// inner node.
+/// Hashes the size of a tree map for [`apart`], and pushes its keys and values, or the children of
+/// an inner node.
 fn hash_tree(t: Term, h: &mut impl std::hash::Hasher, todo: &mut SmallVec<[Term; 16]>) {
     // SAFETY: layout of maps; inner nodes come by here as well.
     unsafe {

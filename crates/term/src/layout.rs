@@ -267,7 +267,7 @@ pub(crate) const fn map_bitmap(hdr: u64) -> u16 {
 /// `p` points at a well-formed boxed object (a flat map's size is read).
 #[inline(always)]
 pub unsafe fn object_words(p: *const Term) -> usize {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the object has a header.
     unsafe {
         let hdr = (*p).raw();
         if header_subtag(hdr) as u8 == Subtag::Map as u8 {

@@ -400,7 +400,7 @@ unsafe fn copy_few(from: *const Term, to: *mut Term, n: usize) {
 #[inline(always)]
 unsafe fn copy_with(from: &[Term], i: usize, word: Term, to: *mut Term) {
     let (before, behind) = from.split_at(i);
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, `to` has room for one word more than `from` has.
     unsafe {
         copy_few(before.as_ptr(), to, i);
         to.add(i).write(word);

@@ -39,7 +39,7 @@ impl OffHeap {
     /// `p` has room for the link in word [`NEXT`] and stays until the list is swept or moved.
     #[inline]
     pub unsafe fn link(&mut self, p: *mut Term) {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, `p` has room for the link.
         unsafe {
             (p.add(NEXT) as *mut u64).write(self.first as u64);
             self.first = p;

@@ -98,7 +98,7 @@ pub unsafe fn fill(t: Term, p: *mut Term, words: usize, keep: &[Term]) -> OffHea
 /// block has room for what that refers to, all of which is alive.
 #[inline(always)]
 unsafe fn copy_slot(slot: *mut Term, start: *mut Term, f: &mut Filler) {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the slot is a filled word of the block, and its target is alive.
     unsafe {
         let t = *slot;
         // Tails of copied lists lead to the next copied cell already.
@@ -215,7 +215,7 @@ pub unsafe fn copy_out<const KEPT: bool, A: Alloc + ?Sized>(
 /// into that block.
 #[inline(always)]
 unsafe fn shift_word(p: *mut Term, shift: u64) {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the word may be read and written.
     unsafe {
         let t = *p;
         if !t.is_immed() {

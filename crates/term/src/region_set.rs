@@ -264,7 +264,7 @@ impl RegionSet {
     /// No term of this heap points into a region outside `seen`.
     pub(crate) unsafe fn keep_only(&mut self, seen: RegionSet) {
         let mut old = std::mem::replace(self, seen);
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, no term points into the old regions any more.
         unsafe { old.release_all() };
     }
     /// Releases everything.

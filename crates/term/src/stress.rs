@@ -140,7 +140,7 @@ pub const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEA;
 /// They are not in use any more.
 pub(crate) unsafe fn poison<T>(p: *mut T, words: usize) {
     let p = p.cast::<u64>();
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the words are not in use.
     unsafe {
         for i in 0..words {
             p.add(i).write(POISON);

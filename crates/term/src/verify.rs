@@ -21,7 +21,7 @@ use std::collections::HashSet;
 /// # Safety
 /// The heap's own pointers (block bounds, lists) are right; `roots` are initialised.
 pub unsafe fn verify(heap: &Heap, roots: &[&[Term]]) -> Result<(), String> {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, which is that of [`verify`].
     unsafe { verify_with(heap, roots, Some(&[])) }
 }
 
@@ -35,7 +35,7 @@ pub unsafe fn verify_with(
     roots: &[&[Term]],
     extra: Option<&[(usize, usize)]>,
 ) -> Result<(), String> {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, which is that of [`verify`].
     unsafe { verify_all(heap, roots, extra, false) }
 }
 
@@ -347,7 +347,7 @@ unsafe fn verify_all(
     extra: Option<&[(usize, usize)]>,
     ran: bool,
 ) -> Result<(), String> {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, which is that of [`verify`].
     let (young, old) = unsafe { find_objects(heap) }?;
     // SAFETY: by the contract; the walk has found all objects.
     let (free, (held, old_held)) = unsafe { (free_runs(heap, &old)?, held_regions(heap, ran)) };
@@ -422,7 +422,7 @@ impl Live<'_> {
             return false;
         }
         let (heap, roots, young) = (self.heap, self.roots, self.young);
-        // SAFETY: by the contract.
+        // SAFETY: by the contract; `young` has whole objects of the heap.
         let words = unsafe {
             self.young_words
                 .get_or_insert_with(|| reached(heap, roots, &[young]))
@@ -519,7 +519,7 @@ pub unsafe fn verify_old_holds(heap: &Heap, regions: &[&region::Region]) -> Resu
 /// As for [`verify_old_holds`].
 #[cold]
 pub unsafe fn check_old_holds(heap: &Heap, regions: &[&region::Region]) {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, which is that of [`verify_old_holds`].
     if let Err(e) = unsafe { verify_old_holds(heap, regions) } {
         damaged("as literals are purged", &e);
     }
@@ -534,7 +534,7 @@ pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: 
     let roots: Vec<&[Term]> = roots.iter().map(|r| &**r).collect();
     // Only in the window may a message be pointed to.
     let extra: Option<&[(usize, usize)]> = if heap.window { None } else { Some(&[]) };
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, which is that of [`verify`].
     if let Err(e) = unsafe { verify_all(heap, &roots, extra, ran) } {
         damaged(when, &e);
     }
@@ -546,7 +546,7 @@ pub(crate) unsafe fn check(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: 
 /// As for [`verify`].
 pub(crate) unsafe fn check_after(heap: &Heap, roots: &[&[Term]], when: &str) {
     let extra: Option<&[(usize, usize)]> = if heap.window { None } else { Some(&[]) };
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, which is that of [`verify`].
     if let Err(e) = unsafe { verify_all(heap, roots, extra, true) } {
         damaged(when, &e);
     }
@@ -566,7 +566,7 @@ fn damaged(when: &str, e: &str) -> ! {
 #[inline(never)]
 pub unsafe fn look_after(heap: &Heap, roots: &[&[Term]], when: &str) {
     if due(heap) {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, which is that of [`verify`].
         unsafe { check_after(heap, roots, when) };
     }
 }
@@ -582,7 +582,7 @@ fn due(heap: &Heap) -> bool {
 /// As for [`verify`].
 pub(crate) unsafe fn look(heap: &Heap, roots: &[&mut [Term]], when: &str, ran: bool) {
     if due(heap) {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, which is that of [`verify`].
         unsafe { check(heap, roots, when, ran) };
     }
 }

@@ -185,7 +185,7 @@ impl Map {
     /// # Safety
     /// These slots hold terms of the heap; otherwise as for [`Map::redirect`].
     unsafe fn redirect_all(&self, heap: &Heap, roots: &mut [&mut [Term]]) {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, all slots hold terms of the heap.
         unsafe {
             for r in roots.iter_mut() {
                 for t in r.iter_mut() {
@@ -288,7 +288,7 @@ impl<'a> Marker<'a> {
     /// # Safety
     /// As for [`Marker::advance`].
     unsafe fn finish(&mut self) {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract of [`Marker::advance`].
         unsafe { while !self.advance(usize::MAX) {} }
     }
     /// Marks what the pending slots lead to, and looks at no more than about `slots` slots. Returns
@@ -355,7 +355,7 @@ impl<'a> Marker<'a> {
     /// `slot` may be read and written until it is visited, and holds a term of the heap.
     #[inline(always)]
     unsafe fn meet(&mut self, slot: *mut Term) {
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, the slot holds a term.
         let t = unsafe { *slot };
         let tag = t.raw() & 3;
         if tag != TAG_LIST && tag != TAG_BOXED {
@@ -509,7 +509,7 @@ impl<'a> Marker<'a> {
 #[inline(always)]
 unsafe fn slots(p: *mut Term, mut a: usize, b: usize) -> Option<(*mut Term, *mut Term)> {
     let few = b.min(a + FEW_SLOTS);
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the slots may be read.
     unsafe {
         while a < few && !((*p.add(a)).is_list_ptr() || (*p.add(a)).is_boxed()) {
             a += 1;
@@ -550,7 +550,7 @@ unsafe fn mark(heap: &mut Heap, roots: &mut [&mut [Term]], seen: &mut Vec<SeenRe
     {
         heap.sent = None;
     }
-    // SAFETY: by the contract.
+    // SAFETY: the slots hold terms of the heap, and the young block was just copied.
     unsafe { m.mark_all(heap, roots) };
     // Free runs and a sweep in steps know places that are about to change. By now, `seen` holds the
     // regions that the sweep held and that anything alive refers to.
@@ -583,7 +583,7 @@ pub(crate) unsafe fn collect(
     if len >> 3 > MOST_WORDS {
         fatal("an old generation of more words than there are places for");
     }
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, which is the same.
     let mut map = unsafe { mark(heap, roots, seen) };
     let words = map.count();
     heap.dies_old = died_mostly(len >> 3, words);
@@ -695,7 +695,7 @@ fn wanted_words(heap: &Heap, room: Room, used: usize, live: usize) -> usize {
 /// Nothing live lies behind `old_htop`; the block came from `alloc_block` and has at least `want`
 /// words.
 unsafe fn give_back_rest(heap: &mut Heap, end: *mut Term, block: usize, want: usize, room: Room) {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the words behind `old_htop` are not in use.
     unsafe {
         if stress() {
             poison(heap.old_htop, (end as usize - heap.old_htop as usize) >> 3);

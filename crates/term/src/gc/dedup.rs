@@ -120,7 +120,7 @@ pub(crate) unsafe fn dedup(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize 
 /// # Safety
 /// `p` is the header of a whole object.
 unsafe fn is_plain(p: *const Term) -> bool {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, `p` is a header.
     unsafe {
         match header_subtag((*p).raw()) {
             Subtag::Tuple

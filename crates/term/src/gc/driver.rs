@@ -32,7 +32,7 @@ pub unsafe fn collect(
     roots: &mut [&mut [Term]],
     fullsweep: bool,
 ) -> usize {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract: nothing outside the roots and the stack is used afterwards.
     unsafe {
         if stress() {
             return stressed::collect(heap, need_words, roots, fullsweep);
@@ -71,7 +71,7 @@ fn rest_pays_large(heap: &Heap, block: usize) -> bool {
 /// As for [`collect`].
 pub unsafe fn rest(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     let used = heap.all_words();
-    // SAFETY: by the contract.
+    // SAFETY: by the contract: nothing outside the roots and the stack is used afterwards.
     let moved = unsafe { collect(heap, 0, roots, true) };
     heap.rested = heap.all_words();
     let i = room_for(used);
@@ -107,7 +107,7 @@ fn settle_pays_large(heap: &Heap, words: usize) -> bool {
 pub unsafe fn settle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     let mut moved = 0;
     heap.waited = true;
-    // SAFETY: by the contract.
+    // SAFETY: by the contract: nothing outside the roots and the stack is used afterwards.
     unsafe {
         if !heap.frags.is_empty() {
             moved += collect(heap, 0, roots, false);
@@ -140,7 +140,7 @@ pub unsafe fn settle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
 pub unsafe fn sweep_idle(heap: &mut Heap, roots: &mut [&mut [Term]]) -> usize {
     // The next minor collection, which `settle` makes, begins the sweep.
     steps::sweep_soon(heap);
-    // SAFETY: by the contract.
+    // SAFETY: by the contract: nothing outside the roots and the stack is used afterwards.
     let moved = unsafe { settle(heap, roots) + trim(heap, heap.stack_reserve, roots) };
     heap.room = room_for(young_part(heap.old_words(), true, false)) as u8;
     moved

@@ -65,7 +65,7 @@ pub(crate) unsafe fn collect_once(
     let mut old_free = words_between(heap.old_htop, heap.old_hend);
     // Growing the old block in place may save the full sweep.
     let short = old_free < mature && !fullsweep && !heap.need_fullsweep;
-    // SAFETY: by the contract.
+    // SAFETY: by the contract of [`collect`].
     unsafe {
         if short && steps::make_room(heap, mature, heap.serves, 0) {
             old_free = words_between(heap.old_htop, heap.old_hend);
@@ -320,7 +320,7 @@ pub unsafe fn destroy(heap: &mut Heap) {
 /// As for [`collect`]; `mature` words at the start of the young block are below the high-water
 /// mark.
 unsafe fn minor(heap: &mut Heap, need: usize, roots: &mut [&mut [Term]], mature: usize) -> usize {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract; `mature` counts the words below the mark.
     unsafe {
         let moved = minor_copy(heap, need, roots, mature);
         finish(heap);

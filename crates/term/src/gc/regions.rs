@@ -230,7 +230,7 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
         })
         .collect();
     // Each by itself first: most regions that take too much do so without the others.
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the regions are alive and the terms lead into them.
     unsafe {
         some.retain_mut(|l| {
             l.left = l.limit;
@@ -242,7 +242,7 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
     // again without it. Each round takes as many steps as words may be copied.
     for _ in 0..LEAVE_ROUNDS {
         some.iter_mut().for_each(|l| l.left = l.limit);
-        // SAFETY: by the contract.
+        // SAFETY: by the contract, the regions are alive and the terms lead into them.
         unsafe {
             match count_out(&mut some) {
                 Ok(kept) => {
@@ -258,7 +258,7 @@ pub(super) unsafe fn worth_leaving(seen: &[SeenRegion]) -> (Vec<(usize, usize)>,
     // Too many depend on each other. Those that refer to no others can be judged alone.
     some.retain(|l| l.seen.region.is_leaf());
     some.iter_mut().for_each(|l| l.left = l.limit);
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the regions are alive and the terms lead into them.
     unsafe {
         match count_out(&mut some) {
             Ok(kept) => {

@@ -82,7 +82,7 @@ pub unsafe fn verify_region(r: &region::Region) -> Result<(), String> {
 /// # Safety
 /// As for [`verify_region`].
 pub(crate) unsafe fn check_region(r: &region::Region) {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, the region is alive.
     if let Err(e) = unsafe { verify_region(r) } {
         crate::say!("purlin: damaged region: {e}{}", stress::seed_note());
         std::process::abort();
@@ -213,7 +213,7 @@ pub(super) unsafe fn walk(base: *mut Term, words: usize, found: &mut Found) -> R
 /// # Safety
 /// `orig` is the header of a heap binary or of a counted one, whose block is alive.
 unsafe fn bits_there(orig: *const Term) -> usize {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, it is a binary whose block is alive.
     unsafe {
         match header_subtag((*orig).raw()) {
             Subtag::RefcBin => {
@@ -368,7 +368,7 @@ pub(super) unsafe fn check_object(p: *const Term) -> Result<(), String> {
 /// The links lead to words of the heap that may be read, or to addresses that are refused.
 pub(super) unsafe fn list_objects(first: *mut Term, into: &mut Vec<usize>) -> Result<(), String> {
     let mut p = first;
-    // SAFETY: by the contract.
+    // SAFETY: by the contract, links lead to words that may be read; others are refused here.
     unsafe {
         while !p.is_null() {
             if (p as usize) & 7 != 0 || (p as u64) == stress::POISON {
