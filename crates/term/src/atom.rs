@@ -6,9 +6,9 @@
 //!
 //! # Orderings
 //! A segment is published by a compare-exchange with `AcqRel`, which pairs with the `Acquire` loads
-//! of its pointer: whoever sees the pointer, the loser of the race included, sees the zeroed
+//! of its pointer: a thread that sees it, the loser of the race included, sees the zeroed
 //! memory. An entry is written before the `Release` store of its pointer, which pairs with the
-//! `Acquire` load in `entry`: whoever sees the pointer sees the whole entry. An index only becomes
+//! `Acquire` load in `entry`: a thread that sees it sees the whole entry. An index only becomes
 //! known after that store. Counts and the limit are relaxed: they publish nothing.
 
 use crate::sync::RwLock;

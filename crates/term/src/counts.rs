@@ -84,8 +84,10 @@ pub fn sum(of: impl Fn(&Counts) -> &AtomicUsize) -> usize {
 /// The C library's allocator, which also counts the blocks that it has handed out.
 pub struct Counted;
 
-// Never inlined: from another crate, thread-local data is reached by a call. SAFETY: all calls go
-// to the system allocator, which keeps the contract; counting allocates nothing.
+// Never inlined: from another crate, thread-local data is reached by a call.
+//
+// SAFETY: all calls go to the system allocator, which keeps the contract; counting allocates
+// nothing.
 unsafe impl GlobalAlloc for Counted {
     #[inline(never)]
     unsafe fn alloc(&self, l: Layout) -> *mut u8 {

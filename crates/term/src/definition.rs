@@ -26,8 +26,10 @@ pub fn define<A: Alloc + ?Sized>(
     parts.extend_from_slice(keys);
     let t = a.tuple(&parts);
     // The hash is that of the tuple of everything behind it: meanwhile its place holds that tuple's
-    // header. SAFETY: a tuple that was just made, of which nobody else knows; the place of the hash
-    // holds a small integer again before anybody looks at the tuple as a whole.
+    // header.
+    //
+    // SAFETY: a tuple that was just made, of which nobody else knows; the place of the hash holds a
+    // small integer again before anybody looks at the tuple as a whole.
     unsafe {
         let place = t.ptr().add(2);
         let head = header(Subtag::Tuple, DEFINITION_HEAD - 2 + keys.len());

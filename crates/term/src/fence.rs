@@ -831,8 +831,9 @@ fn user(out: &mut Out, registers: &[usize], sp: usize) {
     let _ = out.write_str("\n  ");
     counts(out);
     out.flush();
-    // From here on this thread may hold locks, or memory of the C library may be damaged. SAFETY:
-    // ends the process after that many seconds.
+    // From here on this thread may hold locks, or memory of the C library may be damaged.
+    //
+    // SAFETY: ends the process after that many seconds.
     unsafe { libc::alarm(30) };
     if let Some(name) = NAME_CODE.get() {
         let mut named: Vec<String> = Vec::new();
