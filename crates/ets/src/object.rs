@@ -14,11 +14,11 @@
 use crate::cx::Cx;
 use crate::signal::share;
 use purlin_kernel::accounts::{self, Kind as Account};
-use purlin_term::block;
 use purlin_term::copy::{self, size_whole};
 use purlin_term::fence;
 use purlin_term::frag::Fragment;
 use purlin_term::off_heap::OffHeap;
+use purlin_term::packed;
 use purlin_term::region::{is_counted_ptr, region_of};
 use purlin_term::region_set::RegionSet;
 use purlin_term::word::header_arity;
@@ -199,7 +199,7 @@ impl Owned {
         };
         let o = Self::with(words, form, outside, |at, words| {
             // SAFETY: as many words as were just counted.
-            let off_heap = unsafe { block::fill(t, at, words, &kept) };
+            let off_heap = unsafe { packed::fill(t, at, words, &kept) };
             Some(match form {
                 Form::Shared => Outside {
                     shared: Box::into_raw(Box::new(Shared {
@@ -390,9 +390,9 @@ impl Object {
                 return Term::boxed_at(q);
             }
             if self.form == Form::Shared {
-                return Term::boxed_at(block::copy_out::<true, A>(self.base(), self.words, to));
+                return Term::boxed_at(packed::copy_out::<true, A>(self.base(), self.words, to));
             }
-            Term::boxed_at(block::copy_out::<false, A>(self.base(), self.words, to))
+            Term::boxed_at(packed::copy_out::<false, A>(self.base(), self.words, to))
         }
     }
     /// A copy of element `pos` on another heap.

@@ -189,7 +189,7 @@ impl Gather {
             self.room.close(&mut merged, &mut self.bytes);
             self.bytes += large;
             match stop {
-                Stop::Told => {}
+                Stop::Early => {}
                 Stop::End => {
                     self.ended = true;
                     break;

@@ -172,7 +172,7 @@ fn parted(cx: &mut Env, t: Term) -> BifResult {
         });
         match stop.map_err(|BadIoList| Fail::Badarg)? {
             Stop::End => break,
-            Stop::Told => {
+            Stop::Early => {
                 flush(cx, &mut joined, &mut out);
                 out.extend(alone);
             }

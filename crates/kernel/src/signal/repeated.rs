@@ -2,7 +2,7 @@
 //! down to a kibibyte.
 //!
 //! A term below the threshold of [`super::share`] is copied. If it has at least a kibibyte, its
-//! parts are recorded ([`purlin_term::sent`]): the term, and what lies behind small terms around
+//! parts are recorded ([`purlin_term::sent_terms`]): the term, and what lies behind small terms around
 //! it. When a part is found recorded, it is put into a region, which the sender remembers, and the
 //! message refers to that; the small terms are copied with the message. The third time, only these
 //! are measured and copied.
@@ -18,7 +18,7 @@ use purlin_term::copy::{self, Levels, Measure};
 use purlin_term::frag::Fragment;
 use purlin_term::heap::Heap;
 use purlin_term::region_set::RegionSet;
-use purlin_term::sent::Look;
+use purlin_term::sent_terms::Look;
 use purlin_term::{Term, gc};
 use smallvec::SmallVec;
 

@@ -19,7 +19,7 @@ use purlin_term::frag::Fragment;
 use purlin_term::layout::RefView;
 use purlin_term::print::{Style, format_term};
 use purlin_term::region::is_shared;
-use purlin_term::unused::is_unused_here;
+use purlin_term::unassigned_ids::is_unassigned_id;
 use purlin_term::{Term, am};
 
 /// Additional reductions that a message costs its sender if the receiver has fallen behind. The
@@ -199,8 +199,8 @@ pub fn destination(to: Term) -> Destination {
         return registry::whereis(name).map_or(Destination::Nobody, named);
     }
     match to.as_external() {
-        Some(_) if is_unused_here(to) && to.is_pid() => Destination::Nobody,
-        Some(_) if is_unused_here(to) => Destination::NoPort,
+        Some(_) if is_unassigned_id(to) && to.is_pid() => Destination::Nobody,
+        Some(_) if is_unassigned_id(to) => Destination::NoPort,
         Some((node, _)) if is_here(node.name) => Destination::Past,
         Some((node, _)) if to.is_pid() => Destination::Remote(node.name),
         // Ports of other nodes are no destinations.

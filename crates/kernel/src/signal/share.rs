@@ -140,7 +140,7 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
     let mut frag = Fragment::new();
     let mut hit = false;
     if h.knows_any_sent() {
-        copy::parts(t, &mut frag, &mut |p| {
+        copy::replace_parts(t, &mut frag, &mut |p| {
             hit |= h.knows_sent(p);
             p
         });
@@ -154,7 +154,7 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
     let mut stand_ins: SmallVec<[Term; 8]> = SmallVec::new();
     let mut any = false;
     let mut held = RegionSet::default();
-    copy::parts(t, &mut frag, &mut |p| {
+    copy::replace_parts(t, &mut frag, &mut |p| {
         let known = !hit && p == t;
         let s = part(h, &mut held, &mut tally, p, threshold, known);
         any |= s.is_some();
@@ -165,7 +165,7 @@ pub fn share(cx: &mut Cx, kind: Kind, t: Term) -> (Term, Held) {
     let mut frag = Fragment::new();
     let term = if any {
         let mut next = stand_ins.into_iter();
-        let around = copy::parts(t, &mut frag, &mut |p| next.next().unwrap_or(p));
+        let around = copy::replace_parts(t, &mut frag, &mut |p| next.next().unwrap_or(p));
         // The words around the large parts go to a region too, if a copy would lose the sharing
         // among them.
         let tree = copy::size_of(around);

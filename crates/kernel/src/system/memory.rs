@@ -480,7 +480,7 @@ fn free_to_system(_short: bool) {}
 fn give_back() {
     for _ in 0..3 {
         purlin_term::blocks::release_unused();
-        purlin_term::large::release_unused();
+        purlin_term::binary_blocks::release_unused();
     }
     crate::message::blocks::clear();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

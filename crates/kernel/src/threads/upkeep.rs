@@ -107,7 +107,8 @@ fn serve() {
             memory::give_back_at_once();
         }
         let waiting = compact_all(&mut cx, &mut seen);
-        let kept = purlin_term::blocks::release_unused() | purlin_term::large::release_unused();
+        let kept =
+            purlin_term::blocks::release_unused() | purlin_term::binary_blocks::release_unused();
         let left = give_back(&mut seen, quiet) | kept;
         follow_processors(&mut seen);
         follow_memory(&mut seen);

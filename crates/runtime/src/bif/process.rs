@@ -20,7 +20,7 @@ use purlin_term::release::{
     self, PRIORITY_MESSAGES, SHARED_BINARIES_IN_LIMIT, SUSPENDED_AFTER_NATIVES,
 };
 use purlin_term::sync::Mutex;
-use purlin_term::{Alloc, NIL, Term, am, atom, copy, unused};
+use purlin_term::{Alloc, NIL, Term, am, atom, copy, unassigned_ids};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -667,7 +667,7 @@ fn send_3(cx: &mut Cx, [to, msg, opts]: [Term; 3]) -> BifResult {
 }
 
 fn is_process_alive_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
-    if pid.is_pid() && unused::is_unused_here(pid) {
+    if pid.is_pid() && unassigned_ids::is_unassigned_id(pid) {
         return Ok(am::FALSE);
     }
     if !pid.is_local_pid() {

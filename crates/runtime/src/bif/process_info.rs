@@ -22,7 +22,7 @@ use purlin_term::release::{
     self, ASYNC_DIST_TOLD, DICTIONARY_KEYS, PRIORITY_MESSAGES, PROCESS_LABELS,
     SHARED_BINARIES_IN_LIMIT,
 };
-use purlin_term::{Alloc, NIL, Term, am, atom, copy, map, unused};
+use purlin_term::{Alloc, NIL, Term, am, atom, copy, map, unassigned_ids};
 use std::sync::atomic::Ordering;
 
 lazy_atoms! {
@@ -614,7 +614,7 @@ pub fn all_items(cx: &mut Cx) -> Term {
 }
 
 fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
-    if pid.is_pid() && unused::is_unused_here(pid) {
+    if pid.is_pid() && unassigned_ids::is_unassigned_id(pid) {
         return Ok(am::UNDEFINED);
     }
     if !pid.is_local_pid() {
