@@ -1,31 +1,40 @@
-//! Literals of purged modules: when their memory goes.
+//! Literals of purged modules, and when their memory is freed.
 //!
-//! The literals of the first version of a module that is loaded lie in a region that nobody counts and that stays: most
-//! modules are loaded once, and pointers to literals are frequent. Those of later versions lie in a counted region. Its
-//! first count is the module's; a purge hands it to the queue of areas here. So who may point to a literal is this table:
+//! The literals of the first version of a module lie in a region that has no count and is never
+//! freed: most modules are loaded once, and pointers to literals are frequent. The literals of
+//! later versions lie in a counted region. The module holds the first count, and a purge hands it
+//! to the queue of areas in this file. The table shows who may point to a literal:
 //!
 //! ```text
-//! who                                       how it got the pointer         counts the region
-//! registers, stack, heap, dictionary of     the code loaded it             at the next collection, of either kind: it
-//!   a process; fragments that natives made                                 notes what it meets (`gc::Notes`)
-//! old generation of a process               by a collection                that collection did (`seen_old`)
-//!                                           by `set_tuple_element`: the    the instruction does (`Heap::write_to`)
-//!                                           tuple had just become old
-//! messages, signals, exit reasons, timers   by a copy: objects of heaps    the copy does (`copy::hold`), for any pointer
-//!   spawn arguments, regions, objects of    move, so nobody outside of a   into a counted region; flat messages have none
-//!   tables, terms that natives own          heap keeps a pointer into one
-//! persistent terms                          by a copy, literals included   not at all, or by the copy
-//! code of other modules                     never: each has its own. Those    as what it loaded itself
-//!                                           that records are made of it has
-//!                                           from the module that is current
+//! holder                           origin of the pointer         count of the region
+//! registers, stack, heap, dict-    loaded by the code            at the next collection of
+//!   ionary of a process; frag-                                   either kind, which notes the
+//!   ments made by natives                                        regions it meets (`gc::Notes`)
+//! old generation of a process      a collection                  by that collection (`seen_old`)
+//!                                  `set_tuple_element`, when     by the instruction
+//!                                  the tuple had just become     (`Heap::write_to`)
+//!                                  old
+//! messages, signals, exit rea-     a copy: heap objects move,    by the copy (`copy::hold`) for
+//!   sons, timers, spawn argu-      so nobody outside a heap      each pointer into a counted
+//!   ments, regions, objects of     keeps a pointer into it       region; flat messages have none
+//!   tables, terms of natives
+//! persistent terms                 a copy, literals included     not at all, or by the copy
+//! code of other modules            never: each has its own.      like a literal loaded by the
+//!                                  Record definitions are        code itself
+//!                                  loaded from the current
+//!                                  module
 //! ```
 //!
-//! So when the code is gone, only processes may have pointers that nobody counts, only in the first row, and nobody makes
-//! any more of them: what is passed on is counted. Each process is then asked by `erts_literal_area_collector`, in
-//! its messages with stock's form, to collect if a word of the first row's may point into the area. Processes that are
-//! made meanwhile begin with copies. When all have answered, the area's count is given up: the region goes with the last
-//! that holds it. A process that has ended for others, but is within a function of a library, can't be asked: while there
-//! is one, no count is given up. Until then it is marked (`Region::set_code`), so that the verifier knows that it is held for all.
+//! So once the code is gone, only processes may hold uncounted pointers, only in the places of the
+//! first row, and no new ones appear: whatever is passed on is counted.
+//! `erts_literal_area_collector` then asks each process, by messages in stock's format, to collect
+//! if a word in those places may point into the area. A process that is spawned meanwhile starts
+//! with copies. When all have answered, the area's count is released, and the last holder frees the
+//! region.
+//!
+//! A process that has ended for others but still runs a function of a native library cannot be
+//! asked. While there is such a process, no count is released. Until its release an area is marked
+//! (`Region::set_code`), so that the verifier knows that everyone may point into it.
 
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
@@ -34,19 +43,20 @@ use purlin_term::gc;
 use purlin_term::region::{self, Region};
 use purlin_term::{Term, atom};
 
-/// Counted regions of literals, one count each.
+/// Counted regions of literals, with one count each.
 type Regions = Vec<&'static Region>;
 
 struct Areas {
-    /// Regions of modules whose code is gone, since the last switch.
+    /// Regions of modules whose code is gone, collected since the last switch.
     queued: Regions,
-    /// Those that processes are asked about.
+    /// Regions that processes are being asked about.
     asked: Regions,
     /// The process that asks.
     collector: Option<Term>,
-    /// Processes that have ended within functions of libraries, which go on: nobody can ask them.
+    /// Number of processes that have ended inside a function of a native library and still run it.
+    /// Nobody can ask them.
     within: usize,
-    /// Those that all others have answered for meanwhile.
+    /// Regions that all other processes have answered for while `within` was not 0.
     held: Regions,
 }
 
@@ -61,12 +71,12 @@ fn areas() -> MutexGuard<'static, Areas> {
     A.lock()
 }
 
-/// Literals of one version of a module.
+/// The literals of one version of a module.
 #[derive(Default)]
 pub(crate) struct Literals(Regions);
 
 impl Literals {
-    /// Takes over the count of a region that was just filled.
+    /// Takes over the count of a newly filled region.
     pub(super) fn add(&mut self, r: &'static Region) {
         if region::is_counted_ptr(r.base) {
             r.set_literal(true);
@@ -74,7 +84,8 @@ impl Literals {
             self.0.push(r);
         }
     }
-    /// The code is gone: what processes have loaded from it stays until they have been asked.
+    /// Queues the regions after the code is gone: terms that processes loaded from it stay valid
+    /// until all processes have been asked.
     pub(super) fn retire(&self) {
         let mut a = areas();
         for r in &self.0 {
@@ -98,13 +109,13 @@ impl Drop for Literals {
     }
 }
 
-/// Says which process asks the others.
+/// Sets the process that asks the others.
 pub fn set_collector(pid: Term) {
     areas().collector = Some(pid);
 }
 
-/// All processes have answered: gives up the areas that they were asked about, and takes those that have come since.
-/// False: there are none.
+/// Releases the areas that all processes have just answered for, and starts with those queued
+/// since. Returns false if there are none.
 pub fn switch() -> bool {
     let mut a = areas();
     let next = std::mem::take(&mut a.queued);
@@ -114,31 +125,31 @@ pub fn switch() -> bool {
         a.held.append(&mut done);
     }
     drop(a);
-    // SAFETY: every process has collected since the code went, or had no pointer into it.
+    // SAFETY: since the code went, every process has collected or had no pointer into the area.
     unsafe { give_up(done) };
     there
 }
 
-/// Gives up areas.
+/// Releases the counts of areas.
 ///
 /// # Safety
-/// Nobody points into them who doesn't count them.
+/// Nobody points into them without a count.
 unsafe fn give_up(all: Regions) {
     for r in all {
         r.set_code(false);
-        // A holder of a part of it has it as any other term.
+        // Those who still hold part of it hold it like any other term.
         r.set_literal(false);
         r.release();
     }
 }
 
-/// A process ends within a function of a library, as far as others can tell: from now on it can't be asked, and what it may point
-/// into stays.
+/// Notes that a process has ended for others inside a function of a native library. From now on it
+/// cannot be asked, and everything it may point into stays.
 pub(crate) fn ends_within() {
     areas().within += 1;
 }
 
-/// Such a process has given up what it had.
+/// Notes that such a process has freed its heap.
 pub(crate) fn ended_within() {
     let mut a = areas();
     a.within -= 1;
@@ -147,14 +158,16 @@ pub(crate) fn ended_within() {
         _ => Vec::new(),
     };
     drop(a);
-    // SAFETY: all processes had answered, save for those that ended within functions, and these have gone.
+    // SAFETY: all processes have answered except those that ended inside functions, and these are
+    // gone.
     unsafe { give_up(held) };
 }
 
-/// Has the running process count the areas that it may point into; `live` X registers are all there is.
+/// Makes the running process count the areas that it may point into. Only `live` X registers are in
+/// use.
 ///
 /// # Safety
-/// As for [`Cx::collect`].
+/// The contract of [`Cx::collect`] holds.
 pub unsafe fn count(cx: &mut Cx, live: usize) {
     let asked = areas().asked.clone();
     if gc::stress() {
@@ -170,7 +183,7 @@ pub unsafe fn count(cx: &mut Cx, live: usize) {
     }
     let lo = ranges.iter().map(|r| r.0).min().unwrap_or(0);
     let hi = ranges.iter().map(|r| r.1).max().unwrap_or(0);
-    // Words of bytes and numbers may look like pointers: then it collects for nothing.
+    // Bytes and numbers may look like pointers; then it collects for nothing.
     let points = |w: &Term| {
         let at = (w.raw() & !7) as usize;
         (lo..hi).contains(&at) && ranges.iter().any(|&(from, to)| (from..to).contains(&at))

@@ -1,17 +1,17 @@
-//! Where processes start: the first call of a new process.
+//! The first call of a new process.
 //!
-//! The bottom of every stack is one word, the address of the code that ends the process normally. It is there as long
-//! as the process lives.
+//! The bottom of every stack is one word: the address of the code that ends the process normally.
+//! It stays there as long as the process lives.
 
 use super::stubs;
 use crate::cx::Cx;
 use purlin_term::Term;
 use purlin_term::heap::Heap;
 
-/// Words that the bottom of a stack takes: a new process' first block has room for them at its end.
+/// Words of the bottom of a stack. The first block of a new process has room for them at its end.
 pub(crate) const BOTTOM_WORDS: usize = 1;
 
-/// Puts the bottom of the stack at the end of the block, and drops whatever the stack held.
+/// Puts the bottom of the stack at the end of the block and drops everything else on the stack.
 ///
 /// # Safety
 /// The block of the heap has [`BOTTOM_WORDS`] words behind `htop`.
@@ -21,12 +21,12 @@ pub unsafe fn push_bottom(heap: &mut Heap) {
     (heap.stop as *mut u64).write(stubs().exit.as_ptr() as u64);
 }
 
-/// Makes the process in the context one that starts with `apply(m, f, args)`: bottom of the stack, registers,
-/// `interp.pc` and `interp.live`. Anything that is wrong with the three (no atoms, no proper list, no such function)
-/// is an exception in the process, as in stock.
+/// Sets up the process in the context to start with `apply(m, f, args)`: bottom of the stack,
+/// registers, `interp.pc` and `interp.live`. Bad arguments (not atoms, an improper list, no such
+/// function) raise an exception in the process, as in stock.
 ///
 /// # Safety
-/// As for [`push_bottom`]; the terms belong to the process.
+/// The contract of [`push_bottom`] holds; the terms belong to the process.
 #[inline]
 pub unsafe fn enter_apply(cx: &mut Cx, m: Term, f: Term, args: Term) {
     push_bottom(&mut cx.heap);
@@ -37,11 +37,12 @@ pub unsafe fn enter_apply(cx: &mut Cx, m: Term, f: Term, args: Term) {
     cx.interp.live = APPLY_LIVE;
 }
 
-/// Where a process starts whose registers 0 to 2 hold module, function and argument list, for whoever writes the saved
-/// registers of a process that isn't running: its stack must have a bottom, see [`push_bottom`].
+/// Start address of a process whose registers 0 to 2 hold module, function and argument list, for
+/// code that writes the saved registers of a process that is not running. Its stack must have a
+/// bottom, see [`push_bottom`].
 #[inline]
 pub(crate) fn apply_start() -> *const u64 {
     stubs().apply.as_ptr()
 }
-/// Registers that are live at [`apply_start`].
+/// Number of live registers at [`apply_start`].
 pub const APPLY_LIVE: usize = 3;

@@ -1,19 +1,24 @@
-//! Images of modules: their code as the loader made it, kept in a file, so that what starts from that file need not make it again.
+//! Images of modules: the output of the loader, kept in a file, so that a program built into an
+//! executable starts without loading its modules anew.
 //!
-//! Whoever puts a program into one executable makes them ([`make`]), with the runtime that goes into it; the executable says where they
-//! are ([`set`]). An image is code as the program itself is: it is trusted, and belongs to the one module file whose bytes it was made
-//! from, on the one release. Whatever doesn't fit leads to the module being loaded as any other.
+//! `purlin build` makes images ([`make`]) together with the runtime that goes into the executable;
+//! the executable says where they are ([`set`]). An image is trusted in the same way as the program
+//! itself. It belongs to one module file, whose bytes it was made from, and to one release. If
+//! anything does not match, the module is loaded in the usual way.
 //!
 //! # How
-//! * **Atoms are not looked up.** All that the modules name are made first of all, in one order ([`Atoms`]), so that their numbers, and
-//!   with them words of code and orders by number, are those that they had as the image was made.
-//! * **Addresses** are another matter: of exports, natives, funs, literals and the like. To find them the code is made twice, with an
-//!   environment that answers with addresses of its own, others each time. What differs between the two is where they stand. It is
-//!   checked that the first code becomes the second if these places are filled as the second was.
+//! * **Atoms are not looked up.** All atoms that the modules name are made first, in one order
+//!   ([`Atoms`]). So they get the same numbers as when the image was made, and words of code and
+//!   orders by atom number stay valid.
+//! * **Addresses** of exports, natives, funs, literals and so on differ in each run. To find them,
+//!   the code is generated twice, with an environment that hands out artificial addresses,
+//!   different each time. The places that differ between the two are those that hold addresses.
+//!   `make` checks that the first code becomes the second when these places are filled with the
+//!   second's addresses.
 //!
 //! # Format
-//! Numbers are little-endian and of four bytes if nothing else is said; code is aligned to eight. What follows is in the order of
-//! [`Image::parse`].
+//! Numbers are little-endian and have four bytes unless stated otherwise; code is aligned to eight
+//! bytes. The order of the parts is that of [`Image::parse`].
 
 use super::coverage::Counters;
 use super::load::{LoadFailure, Names, atoms_of, lowered, names};
@@ -29,7 +34,7 @@ use purlin_term::{Term, atom};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// What a place in the code is the address of. The number that goes with it says which.
+/// The kind of an address in the code. The number that goes with it identifies the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 enum Kind {
@@ -39,10 +44,10 @@ enum Kind {
     Extra,
     /// The export of an import.
     Export,
-    /// The native of an import, or what stands for it.
+    /// The native of an import, or its stand-in.
     Native,
     Fun,
-    /// So many bytes behind the start of the string table.
+    /// An offset in bytes into the string table.
     Strings,
     /// The export of a function of the module that is a native.
     Own,
@@ -60,18 +65,18 @@ const KINDS: [Kind; 8] = [
     Kind::NifSlot,
 ];
 
-/// Bits 32 to 47 of addresses as the code is made once, and once more; the kind is added.
+/// Bits 32 to 47 of artificial addresses, for the first and the second pass; the kind is added.
 const TOPS: [u64; 2] = [0x5100, 0x6200];
-/// A number stands above the bits that tag a term.
+/// Shift of the number, which stands above the tag bits of a term.
 const NUMBER_SHIFT: u32 = 4;
 const MARK: u32 = 0x316d_6950;
 const NONE: u32 = u32::MAX;
 
-/// An environment whose addresses stand for what they are of.
+/// An environment that hands out artificial addresses, each of which encodes its target.
 struct Recorder<'e, 'f> {
     names: &'e mut Names<'f>,
     top: u64,
-    /// Terms that were given out, by the words that stand for them.
+    /// Terms that were handed out, by the words that stand for them.
     given: HashMap<u64, Term>,
     extras: Vec<Term>,
     own: Vec<(u32, u32)>,
@@ -82,7 +87,7 @@ impl Recorder<'_, '_> {
         let top = (self.top + kind as u64) << 32;
         top | (number as u64 & 0x0FFF_FFFF) << NUMBER_SHIFT
     }
-    /// What stands for a term; its own word if that is no address.
+    /// Returns the word that stands for a term: its own word if it is an immediate.
     fn term(&mut self, kind: Kind, number: usize, t: Term) -> u64 {
         let tag = t.raw() & TAG_MASK;
         if tag == TAG_IMMED {
@@ -100,7 +105,7 @@ impl Recorder<'_, '_> {
         }
         self.term(Kind::Extra, at, t)
     }
-    /// The word that the names know for one that was given out.
+    /// Returns the real word of a term that was handed out.
     fn word(&self, word: u64) -> u64 {
         self.given.get(&word).map_or(word, |t| t.raw())
     }
@@ -175,10 +180,10 @@ impl Env for Recorder<'_, '_> {
     }
 }
 
-/// A place in code that has an address.
+/// A place in code that holds an address.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Its first unit of 16 bits; it has three.
+    /// Its first 16-bit unit; it has three.
     unit: u32,
     kind: Kind,
     number: u32,
@@ -188,7 +193,7 @@ fn unit(words: &[u64], at: usize) -> u64 {
     words[at / 4] >> (at % 4 * 16) & 0xFFFF
 }
 
-/// Puts 48 bits at a unit.
+/// Stores 48 bits at a unit.
 fn put(words: &mut [u64], at: usize, value: u64) {
     for k in 0..3 {
         let (w, shift) = ((at + k) / 4, (at + k) % 4 * 16);
@@ -196,7 +201,8 @@ fn put(words: &mut [u64], at: usize, value: u64) {
     }
 }
 
-/// Where two codes that were made with addresses of their own have addresses. `None`: they differ in something else too.
+/// Compares two codes generated with different artificial addresses, and returns the places that
+/// hold addresses. `None` if they differ in anything else.
 fn places(a: &[u64], b: &[u64]) -> Option<Vec<Place>> {
     if a.len() != b.len() {
         return None;
@@ -221,7 +227,7 @@ fn places(a: &[u64], b: &[u64]) -> Option<Vec<Place>> {
     (check == b).then_some(out)
 }
 
-/// Numbers one after the other.
+/// Writes a sequence of numbers.
 #[derive(Default)]
 struct Writer(Vec<u8>);
 
@@ -257,10 +263,10 @@ impl<'a> Reader<'a> {
         let (low, high) = (self.n()?, self.n()?);
         Some(u64::from(low) | u64::from(high) << 32)
     }
-    /// A sequence, after its length.
+    /// Reads a sequence that is preceded by its length.
     fn all<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let n = self.n()? as usize;
-        // None takes less than a byte.
+        // No element takes less than a byte.
         let mut out = Vec::with_capacity(n.min(self.0.len()));
         for _ in 0..n {
             out.push(one(self)?);
@@ -273,7 +279,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The image of a module file. `None` if it can't have one. [`Atoms::make`] has been called with the atoms of the file.
+/// Makes the image of a module file. Returns `None` if it cannot have one. [`Atoms::make`] must
+/// have been called with the atoms of the file.
 pub fn make(bytes: &[u8]) -> Option<Vec<u8>> {
     purlin_term::region::init();
     let file = BeamFile::parse(bytes).ok()?;
@@ -362,7 +369,7 @@ pub fn make(bytes: &[u8]) -> Option<Vec<u8>> {
     is_right(&w.0, &made, &exports, &mut env).then_some(w.0)
 }
 
-/// Whether an image gives that code, and these exports, for the names that they were made for.
+/// Whether an image reproduces this code and these exports for the names that they were made for.
 fn is_right(image: &[u8], made: &Lowered, exports: &[u32], env: &mut Names) -> bool {
     let Some(image) = Image::parse(image) else {
         return false;
@@ -371,7 +378,7 @@ fn is_right(image: &[u8], made: &Lowered, exports: &[u32], env: &mut Names) -> b
         return false;
     };
     let mut words = made.words.clone();
-    // Terms that were made for each of the two.
+    // These terms were made for each of the two.
     let extras = image.places.iter().filter(|p| p.kind == Kind::Extra);
     for p in extras {
         for words in [&mut words, &mut again.words] {
@@ -456,7 +463,8 @@ impl<'a> Image<'a> {
             on_load: r.n().map(|n| (n != NONE).then_some(n))?,
         })
     }
-    /// Whether its tables are as long as those of the file, and its atoms are there: another's, or a damaged one, is no image of it.
+    /// Whether its tables are as long as those of the file and its atoms exist. An image of another
+    /// file, or a damaged one, does not fit.
     pub(super) fn fits(&self, file: &BeamFile) -> bool {
         self.atoms.len() == file.atoms.len()
             && self.exports.len() == file.exports.len()
@@ -471,7 +479,8 @@ impl<'a> Image<'a> {
     pub(super) fn atoms(&self) -> Vec<Term> {
         self.atoms.iter().map(|&n| Term::atom(n)).collect()
     }
-    /// The code, for the names of this process, and where exported functions begin.
+    /// Returns the code, relocated for the names of this process, and the offsets of exported
+    /// functions.
     pub(super) fn lowered(&self, env: &mut Names) -> Result<(Lowered, Vec<u32>), LoadFailure> {
         let mut words: Vec<u64> = Vec::with_capacity(self.words.len() / 8);
         let chunks = self.words.chunks_exact(8);
@@ -520,7 +529,7 @@ impl<'a> Image<'a> {
 pub struct Atoms;
 
 impl Atoms {
-    /// The names of the atoms of these files, in their order.
+    /// Returns the names of the atoms of these files, in their order.
     pub fn named<'a>(files: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
         let mut known = std::collections::HashSet::new();
         let mut out = Vec::new();
@@ -533,7 +542,8 @@ impl Atoms {
         }
         out
     }
-    /// Makes them, as the first of an emulator of that release, and says it in bytes. To be called before there are any terms.
+    /// Makes these atoms, as the first of an emulator of that release, and returns them as bytes.
+    /// Must be called before there are any terms.
     pub fn make(release: u32, names: &[String]) -> Option<Vec<u8>> {
         purlin_term::release::settle(release);
         let mut w = Writer::default();
@@ -545,7 +555,7 @@ impl Atoms {
         }
         Some(w.0)
     }
-    /// Makes them again; whether they have become what they were.
+    /// Makes them again, and returns whether they got the same numbers.
     fn again(release: u32, bytes: &'static [u8]) -> Option<bool> {
         let mut r = Reader(bytes);
         if r.n()? != release {
@@ -569,12 +579,12 @@ static IMAGES: OnceLock<Images> = OnceLock::new();
 
 struct Images {
     atoms: &'static [u8],
-    /// By what [`key`] says of a file.
+    /// Files by their [`key`].
     files: HashMap<u64, Vec<Pair>>,
     fits: OnceLock<bool>,
 }
 
-/// A number that few files have in common.
+/// Returns a hash of a few parts of the file.
 fn key(bytes: &[u8]) -> u64 {
     let n = bytes.len();
     let parts = [n / 4, n / 2, n / 4 * 3, n.saturating_sub(16)];
@@ -586,7 +596,7 @@ fn key(bytes: &[u8]) -> u64 {
     all.fold(n as u64, |h, p| (h ^ p).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-/// Says where images are, and the atoms that they go by. Only the first call counts.
+/// Sets the images and the atoms that they depend on. Only the first call has an effect.
 pub fn set(atoms: &'static [u8], pairs: impl Iterator<Item = Pair>) {
     let mut files: HashMap<u64, Vec<Pair>> = HashMap::new();
     for p in pairs {
@@ -599,20 +609,21 @@ pub fn set(atoms: &'static [u8], pairs: impl Iterator<Item = Pair>) {
     });
 }
 
-/// The release is known, and no atom is there but those that its emulator begins with.
+/// Makes the atoms, once the release is known and no atoms exist but those that its emulator begins
+/// with.
 pub fn begin(release: u32) {
     if let Some(i) = IMAGES.get() {
         let _ = i.fits.set(Atoms::again(release, i.atoms) == Some(true));
     }
 }
 
-/// The image of a module file, if there is one that does here.
+/// Returns the image of a module file, if there is one that can be used.
 pub(super) fn find(bytes: &[u8]) -> Option<Image<'static>> {
     let images = IMAGES.get()?;
     if !*images.fits.get()? {
         return None;
     }
-    // Code that counts, has breakpoints at lines or marks is made anew.
+    // Code with counters, line breakpoints or marks is generated anew.
     if coverage::mode() != Coverage::None || debugger::lines_can_break() || perf::on() {
         return None;
     }
@@ -652,7 +663,8 @@ mod tests {
 
     const SAMPLE: &[u8] = include_bytes!("../../../loader/tests/data/sample.beam");
 
-    /// The atoms of an image may not be there, numbers may lead nowhere: an error or code, and no panic.
+    /// An image may name atoms that do not exist, and its numbers may be out of range: the result
+    /// is an error or code, never a panic.
     #[test]
     fn damaged_images_are_refused_or_read() {
         let sound = make(SAMPLE).expect("has an image");
@@ -693,7 +705,7 @@ mod tests {
             w.n(atom::intern(name).atom_index());
             w.bytes(name.as_bytes());
         }
-        // As an executable is: it stays.
+        // Leaked, because an executable stays too.
         let again = |release, bytes: &[u8]| Atoms::again(release, bytes.to_vec().leak());
         assert_eq!(again(25, &w.0), Some(true));
         assert_eq!(again(26, &w.0), Some(false));

@@ -1,4 +1,5 @@
-//! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes the module current.
+//! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes
+//! the module current.
 
 use super::areas::Literals;
 use super::coverage::Counters;
@@ -28,10 +29,10 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// Why a module can't be loaded.
+/// The reason why a module cannot be loaded.
 #[derive(Debug)]
 pub enum LoadFailure {
-    /// The file is damaged or of a kind this runtime does not take.
+    /// The file is damaged, or of a kind that this runtime does not accept.
     File(LoadError),
     /// A literal does not decode.
     Literal(u32),
@@ -39,7 +40,7 @@ pub enum LoadFailure {
     Records,
     /// An atom is too long, or the atom table is full.
     Atom,
-    /// The attributes or the compilation information don't decode.
+    /// The attributes or the compilation information do not decode.
     Attributes,
 }
 
@@ -74,13 +75,13 @@ impl Prepared {
     pub(super) fn into_module(self) -> Module {
         *self.module
     }
-    /// Whether it has a function that runs at loading.
+    /// Whether it has an `on_load` function.
     pub fn has_on_load(&self) -> bool {
         self.module.on_load.is_some()
     }
 }
 
-/// Stands for natives that this runtime hasn't got.
+/// Stand-in for natives that this runtime does not have.
 fn missing(_: &mut Cx, _: *const Term) -> BifResult {
     Err(Fail::Undef)
 }
@@ -89,19 +90,19 @@ pub(super) struct Names<'a> {
     file: &'a BeamFile<'a>,
     pub(super) atoms: Vec<Term>,
     pub(super) literals: Vec<Term>,
-    /// Words of the literals, once somebody has asked what is behind a word.
+    /// Words of the literals, filled when the lowering first asks for the term of a word.
     known_literals: OnceCell<HashSet<u64>>,
-    /// Names of the records that the file declares, and what they are made of.
+    /// Names of the records that the file declares, with their definitions and defaults.
     records: Vec<(Term, Term)>,
     bigints: HashMap<BigInt, Term>,
-    /// Tuples of keys of small maps, and where each of these keys stood.
+    /// Key tuples of flat maps, and the original position of each key.
     map_keys: HashMap<Vec<Term>, (Term, Vec<usize>)>,
     regions: Regions,
     pub(super) funs: Vec<&'static FunEntry>,
     /// The string table, which the code refers to.
     pub(super) strings: Box<[u8]>,
     md5: [u8; 16],
-    /// One for each function.
+    /// One slot for each function.
     pub(super) nifs: Box<[NifSlot]>,
     counters: Counters,
     lines_can_break: bool,
@@ -109,7 +110,8 @@ pub(super) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// The term of a word that the lowering hands back. None: no term that was given out has it.
+    /// Returns the term of a word that the lowering hands back. None if no such term was handed
+    /// out.
     fn given(&self, word: u64) -> Option<Term> {
         let literals = || self.literals.iter().map(|t| t.raw()).collect();
         let is = |t: &Term| t.raw() == word;
@@ -121,24 +123,25 @@ impl Names<'_> {
         // SAFETY: an immediate, or a term that this environment holds.
         known.then(|| unsafe { Term::from_raw(word) })
     }
-    /// How many functions the file imports.
+    /// Number of functions that the file imports.
     pub(super) fn imports(&self) -> usize {
         self.file.imports.len()
     }
-    /// A literal of that value.
+    /// Returns a literal of that value.
     pub(super) fn big(&mut self, value: &BigInt) -> Term {
         if let Some(&t) = self.bigints.get(value) {
             return t;
         }
         let digits = digits(&value.magnitude);
-        // A region of its own: such literals outside the literal chunk are rare.
+        // In a region of its own: such literals outside the literal chunk are rare.
         let mut b = self.regions.builder(digits.len() + 1);
         let t = b.big(value.negative, &digits);
         self.regions.all.add(b.finish());
         self.bigints.insert(value.clone(), t);
         t
     }
-    /// See [`Env::map_keys`]: the tuple, and for each key the number of what is put, or what the map had.
+    /// See [`Env::map_keys`]. Returns the key tuple, and for each key the index of the value that
+    /// is put, or the value that the map had.
     pub(super) fn keys_of(
         &mut self,
         map: u64,
@@ -159,7 +162,7 @@ impl Names<'_> {
         if all.len() > FLATMAP_LIMIT || !all.iter().all(|(k, _)| k.is_immed()) {
             return None;
         }
-        // A map from each key to its place in `all` has both: the tuple, and the order.
+        // A map from each key to its index in `all` gives both the tuple and the order.
         let names: Vec<Term> = all.iter().map(|p| p.0).collect();
         if !self.map_keys.contains_key(&names) {
             let places = (0..).map(Term::small);
@@ -177,7 +180,7 @@ impl Names<'_> {
         let (tuple, places) = self.map_keys.get(&names)?;
         Some((*tuple, places.iter().map(|&i| all[i].1).collect()))
     }
-    /// Terms in the external format, as literals of this version.
+    /// Decodes terms in the external format, as literals of this version.
     pub(super) fn decoded(&mut self, all: &[&[u8]]) -> Result<Vec<Term>, LoadFailure> {
         if all.is_empty() {
             return Ok(Vec::new());
@@ -237,7 +240,8 @@ impl Env for Names<'_> {
         let atom = |n: u32| self.atoms[n as usize - 1];
         let (m, f) = (atom(i.module), atom(i.function));
         let e = called(m, f, i.arity);
-        // Dirty natives are called through the stub of their export only, which sees to the thread.
+        // Dirty natives are called only through the stub of their export, which switches the
+        // thread.
         let found = native(m, f, i.arity);
         let native = found
             .filter(|(_, b)| matches!(b.kind, Kind::Guard | Kind::Plain))
@@ -285,9 +289,9 @@ impl Env for Names<'_> {
     }
 }
 
-/// Where the literals of a version lie.
+/// The regions of a version's literals.
 struct Regions {
-    /// Whether they can be given up, see `areas.rs`.
+    /// Whether they can be released, see `areas.rs`.
     counted: bool,
     all: Literals,
 }
@@ -299,7 +303,7 @@ impl Regions {
             false => Builder::new(words),
         }
     }
-    /// Copies of these terms, in a region of their own.
+    /// Copies these terms into a region of their own.
     fn copies(&mut self, terms: &[Term]) -> Vec<Term> {
         let words: usize = terms.iter().map(|&t| copy::size_of(t)).sum();
         let mut b = self.builder(words);
@@ -309,7 +313,7 @@ impl Regions {
     }
 }
 
-/// The digits of an integer whose lowest byte is the first.
+/// Returns the digits of an integer whose lowest byte comes first.
 fn digits(magnitude: &[u8]) -> Vec<u64> {
     let chunks = magnitude.chunks(8);
     chunks
@@ -317,7 +321,7 @@ fn digits(magnitude: &[u8]) -> Vec<u64> {
         .collect()
 }
 
-/// A constant that a table of the file has.
+/// Builds a constant of a table of the file.
 pub fn constant<A: Alloc>(c: &FieldDefault, atoms: &[Term], literals: &[Term], to: &mut A) -> Term {
     match c {
         FieldDefault::Nil => NIL,
@@ -330,7 +334,7 @@ pub fn constant<A: Alloc>(c: &FieldDefault, atoms: &[Term], literals: &[Term], t
     }
 }
 
-/// The definitions and defaults of the records that the file declares: see `Env::record`.
+/// Builds the definitions and defaults of the records that the file declares: see `Env::record`.
 fn records(
     file: &BeamFile,
     atoms: &[Term],
@@ -358,7 +362,7 @@ fn records(
     Ok(made)
 }
 
-/// Decodes the literals into one region, and puts behind them what the file's records are made of.
+/// Decodes the literals into one region, followed by the definitions of the file's records.
 fn literals(
     file: &BeamFile,
     atoms: &[Term],
@@ -375,7 +379,7 @@ fn literals(
     out
 }
 
-/// The literals, and what the file's records are made of, on that heap.
+/// Builds the literals and the definitions of the file's records on that heap.
 fn decoded(file: &BeamFile, atoms: &[Term], heap: &mut Heap) -> Result<Vec<Term>, LoadFailure> {
     let n = file.literal_count();
     let mut made = Vec::with_capacity(n);
@@ -391,11 +395,11 @@ fn decoded(file: &BeamFile, atoms: &[Term], heap: &mut Heap) -> Result<Vec<Term>
     Ok(made)
 }
 
-/// Gives a module that was prepared before, if there is one of these bytes.
+/// Returns a module that was prepared earlier from these bytes, if there is one.
 pub(crate) static MADE_BEFORE: std::sync::OnceLock<fn(&[u8]) -> Option<Prepared>> =
     std::sync::OnceLock::new();
 
-/// Checks a module and makes its code.
+/// Checks a module and generates its code.
 pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
     if let Some(p) = MADE_BEFORE.get().and_then(|made| made(bytes)) {
         return Ok(p);
@@ -406,12 +410,13 @@ pub fn prepare(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
     }
 }
 
-/// As [`prepare`], whether or not it was made before.
+/// Does the same as [`prepare`], but never uses code that was made earlier.
 pub(crate) fn prepare_anew(bytes: &[u8]) -> Result<Prepared, LoadFailure> {
     prepare_from(bytes, None)
 }
 
-/// The names of a file, with as many functions, for its code: regions of its literals, its funs, its strings.
+/// Builds the environment for the code of a file with `functions` functions: regions of its
+/// literals, its funs and its strings.
 pub(super) fn names<'a>(
     file: &'a BeamFile<'a>,
     atoms: Vec<Term>,
@@ -469,7 +474,7 @@ pub(super) fn names<'a>(
     })
 }
 
-/// The atoms that a file names.
+/// Makes the atoms that a file names.
 pub(super) fn atoms_of(file: &BeamFile) -> Result<Vec<Term>, LoadFailure> {
     let atoms = file.atoms.iter().map(|a| atom::try_intern(a));
     atoms
@@ -477,7 +482,8 @@ pub(super) fn atoms_of(file: &BeamFile) -> Result<Vec<Term>, LoadFailure> {
         .map_err(|_| LoadFailure::Atom)
 }
 
-/// The code of a file, and where its exported functions begin, in the order of the table of exports.
+/// Generates the code of a file. Also returns the offsets of its exported functions, in the order
+/// of the export table.
 pub(super) fn lowered(
     file: &BeamFile,
     code: &GenericCode,
@@ -489,7 +495,7 @@ pub(super) fn lowered(
     Ok((made, exports))
 }
 
-/// Makes a module of a file, by its image if there is one.
+/// Makes a module from a file, using its image if there is one.
 fn prepare_from(bytes: &[u8], image: Option<&Image>) -> Result<Prepared, LoadFailure> {
     let file = BeamFile::parse(bytes)?;
     let image = image.filter(|i| i.fits(&file));
@@ -509,7 +515,7 @@ fn prepare_from(bytes: &[u8], image: Option<&Image>) -> Result<Prepared, LoadFai
         None => {
             let code = GenericCode::decode(&file)?;
             let atoms = atoms_of(&file)?;
-            // What could be asked of a line that has a breakpoint is in that table.
+            // Debuggers ask that table about a line that has a breakpoint.
             let has_lines = || code.instrs.iter().any(|i| i.op == genops::DEBUG_LINE);
             if debugger::lines_can_break() && !file.has_debug && has_lines() {
                 return Err(LoadError::from(Fault::Missing(Table::Debug)).into());
@@ -589,7 +595,7 @@ fn prepare_from(bytes: &[u8], image: Option<&Image>) -> Result<Prepared, LoadFai
     {
         let mut f = Fragment::new();
         let decoded = etf::decode(bytes, &mut f, &CodeHooks, etf::Options::default());
-        // Binaries and funs in it are let go, whether it decodes or not.
+        // Release its binaries and funs, whether it decodes or not.
         drop(OwnedTerm::from_parts(NIL, f));
         decoded.map_err(|_| LoadFailure::Attributes)?;
     }
@@ -621,8 +627,8 @@ fn prepare_from(bytes: &[u8], image: Option<&Image>) -> Result<Prepared, LoadFai
     })
 }
 
-/// Makes a prepared module current; a version that was current becomes old. `on_load` is not waited for: this is for
-/// modules that the runtime itself loads before processes run.
+/// Makes a prepared module current; the version that was current becomes old. It does not run the
+/// `on_load` function: this is for modules that the runtime itself loads before processes run.
 pub fn finish(p: Prepared) -> Arc<Module> {
     let name = p.name();
     let held = p.has_on_load();
@@ -630,18 +636,19 @@ pub fn finish(p: Prepared) -> Arc<Module> {
     if held {
         finish_on_load(name, true);
     }
-    // A module that has old code already is not replaced; then the one that is current is it.
+    // A module that already has old code is not replaced; then the current version is the result.
     current(name).unwrap_or_else(|| unreachable!("just made current"))
 }
 
-/// Loads one of the modules that are there before the first process. Stack traces don't show their lines, as in stock.
+/// Loads one of the modules that exist before the first process. Stack traces do not show their
+/// lines, as in stock.
 pub fn load_preloaded(bytes: &[u8]) -> Result<Arc<Module>, LoadFailure> {
     let mut p = prepare(bytes)?;
     p.module.lines = Vec::new();
     Ok(finish(p))
 }
 
-/// Loads a module in one go.
+/// Prepares a module and makes it current.
 pub fn load(bytes: &[u8]) -> Result<Arc<Module>, LoadFailure> {
     Ok(finish(prepare(bytes)?))
 }

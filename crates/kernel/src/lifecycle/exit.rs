@@ -1,4 +1,12 @@
 //! The end of a process.
+//!
+//! # Orderings
+//! `tell_all` sets `EXITING` and then looks for what belongs to the process: names, timers, tables,
+//! links. `Table::is_alive` is called by threads that have just stored such a thing for the
+//! process, and reads the state word. Each side has a `SeqCst` fence between its store and its
+//! loads. So either the caller of `is_alive` sees `EXITING` and undoes its store, or the process
+//! finds the store. With release and acquire alone both could miss the other, on any processor with
+//! store buffers.
 
 use crate::code;
 use crate::cx::Cx;
@@ -17,11 +25,11 @@ use purlin_term::plants::{self, Plant};
 use purlin_term::print::{Style, format_term};
 use purlin_term::{NIL, Term, am, copy, delays, gc};
 
-/// Characters of the reason for which a system process ends that are shown.
+/// Characters of a system process's exit reason that are shown.
 const MOST_OF_REASON: usize = 100_000;
 
-/// Ends the running process: everybody who is to know is told, and the cell is given back. The process must not be
-/// touched afterwards.
+/// Ends the running process: notifies everybody concerned and frees the cell. The process must not
+/// be touched afterwards.
 ///
 /// # Safety
 /// The caller owns the process in `cx`, whose heap is expanded; `reason` may lie on that heap.
@@ -30,12 +38,12 @@ pub(crate) unsafe fn terminate(cx: &mut Cx, reason: Term) {
     bury(cx);
 }
 
-/// Ends the running process, which a signal has ended, as far as others can tell. What it has stays, for the function of a library
-/// that is under way.
+/// Ends the running process, which a signal has ended, as far as others can tell. Its memory stays
+/// for the function of a native library that it still runs.
 ///
 /// # Safety
-/// The caller owns the process in `cx`, whose heap is expanded, and which has `EXIT_PENDING`. It leaves the process to the end of its
-/// time slice without running anything of it.
+/// The caller owns the process in `cx`, whose heap is expanded, and which has `EXIT_PENDING`. The
+/// caller runs nothing more of the process until the end of its time slice.
 pub unsafe fn end_within(cx: &mut Cx) {
     let p = cx.process();
     if !p.state.load().is_exiting() {
@@ -50,15 +58,15 @@ pub unsafe fn end_within(cx: &mut Cx) {
     }
 }
 
-/// Has everybody who is to know hear that the running process has ended: nobody finds it any more.
+/// Makes the running process unreachable, and notifies everybody concerned that it has ended.
 ///
 /// # Safety
-/// As for [`terminate`].
+/// The contract of [`terminate`] holds.
 unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     let p = cx.proc;
     let me = (*p).pid();
     if process::is_system(me) {
-        // Nothing goes on without them, least of all if it is the first process that has ended.
+        // The node cannot go on without it, least of all if it is the first process.
         let reason = format_term(reason, Style::Display, MOST_OF_REASON);
         crate::halt::halt_with_dump(&format!(
             "System process <0.{}.0> terminated: {reason}",
@@ -69,12 +77,12 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     if crate::os::single::on() {
         crate::os::single::process_ends(me.pid_data(), reason);
     }
-    // Everybody who hears of it gets the same large reason. The heap is only freed after this.
+    // All receivers share one copy of a large reason. The heap is freed only after this.
     let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
     crate::accounts::ended(cx);
     (*p).state.begin_exit();
     delays::where_hot();
-    // Against that in `Table::is_alive`.
+    // Pairs with the fence in `Table::is_alive`.
     crate::sync::fence(crate::sync::Ordering::SeqCst);
     if (*p).has(TRACED) {
         events::sink().exited(&mut *p, reason);
@@ -88,7 +96,7 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     outside().owner_exit(me);
     delays::where_hot();
     registry::ends(me);
-    // Whoever no longer finds the name finds none of the process's tables either.
+    // A process that no longer finds the name must not find the process's tables either.
     if let Some(e) = (*p).ext().and_then(|e| e.rare())
         && e.name != NIL
         && !plants::due(Plant::NameStays, 20)
@@ -101,18 +109,19 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     delays::where_hot();
     let left = (*p).in_transit.close();
     delays::where_hot();
-    // Whoever hears of its end finds it gone.
+    // A process that is notified of the end must find it gone.
     table().withdraw(p, take_spare());
     delays::where_hot();
     if let Some(e) = (*p).ext() {
-        // Work that was put off: whoever asked for it hears that the process has gone.
+        // Deferred work: notify those who asked for it that the process is gone.
         if let Some(r) = e.rare() {
             let held = r.collections_held.take().unwrap_or_default();
             for (_, task) in std::mem::take(&mut r.deferred).into_iter().chain(held) {
                 task(None);
             }
         }
-        // A process that hears that the keeper of the node's name has ended finds that the node has none.
+        // A process that is notified of the end of the node's controller must find the node without
+        // a name.
         if let Some(ties) = e.rare().and_then(|r| r.remote.take()) {
             outside().remote_end(cx, me, *ties, reason);
         }
@@ -133,7 +142,7 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
             tell(me, e, reason);
         }
     }
-    // After those who had linked and monitored it before.
+    // After notifying those who had linked to it or monitored it earlier.
     if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
         for s in std::mem::take(&mut e.behind_end) {
             drain_dead(me, s as *mut Link);
@@ -142,7 +151,8 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     drain_dead(me, left);
 }
 
-/// Gives up what the running process has, and its cell, after all that are to know that it has ended have heard of it.
+/// Frees everything that the running process has, and its cell, after everybody was notified of its
+/// end.
 ///
 /// # Safety
 /// The caller owns the process in `cx`, whose heap is expanded. It must not be touched afterwards.
@@ -155,7 +165,7 @@ pub(crate) unsafe fn bury(cx: &mut Cx) {
     gc::destroy(&mut cx.heap);
     if let Some(gone) = gone {
         code::areas::ended_within();
-        // That its library may be unloaded is for another moment.
+        // Defer the drop: it may unload the library.
         crate::later::add(Box::new(move || drop(gone)));
     }
     let me_mut = &mut *p;
@@ -173,7 +183,7 @@ pub(crate) unsafe fn bury(cx: &mut Cx) {
     table().release_or_keep(p, crate::sched::current() != 0);
 }
 
-/// Tells links of a process that has a token of sequential tracing.
+/// Notifies the links of a process that has a token of sequential tracing.
 #[cold]
 fn tell_with_token(
     p: &mut Process,
@@ -191,7 +201,7 @@ fn tell_with_token(
     }
 }
 
-/// Tells links and watchers, and those who are watched.
+/// Notifies links, watchers, and the processes that it watches.
 fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
     for (other, link) in e.links.drain() {
         let other = other.term();

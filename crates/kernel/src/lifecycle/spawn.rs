@@ -1,4 +1,4 @@
-//! Making processes.
+//! Spawning processes.
 
 use crate::code;
 use crate::code::breakpoint;
@@ -21,11 +21,11 @@ lazy_atoms! {
     erts_internal = "erts_internal"; spawn_init = "spawn_init";
 }
 
-/// How a new process is to be made.
+/// Options of a new process.
 #[derive(Default)]
 pub struct Options {
     pub link: bool,
-    /// Reference, alias mode and tag of the monitor that the parent gets.
+    /// Reference, alias mode and tag of the parent's monitor.
     pub monitor: Option<(RefKey, AliasMode, Option<Box<OwnedTerm>>)>,
     pub priority: Option<Priority>,
     pub settings: Settings,
@@ -33,19 +33,19 @@ pub struct Options {
     pub off_heap_queue: bool,
     /// `{async_dist, Bool}`
     pub async_dist: Option<bool>,
-    /// Number of the only scheduler that runs it; 0: any may.
+    /// Number of the only scheduler that may run it; 0 for any.
     pub scheduler: usize,
     pub system: bool,
     /// `{thread, own}`
     pub own_thread: bool,
-    /// Where the parent gets a reply by a message, or has a token of sequential tracing.
+    /// Set if the parent gets a reply by a message, or has a token of sequential tracing.
     pub request: Option<Box<Request>>,
 }
 
-/// Why there is no new process.
+/// The reason why a process could not be spawned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpawnError {
-    /// The process table is full, or the system has no thread for it.
+    /// The process table is full, or the system cannot start a thread for it.
     SystemLimit,
 }
 
@@ -58,7 +58,7 @@ impl Alloc for Block {
     #[inline]
     fn alloc(&mut self, words: usize) -> *mut Term {
         let p = self.at;
-        // SAFETY: the block was sized for all that is made in it.
+        // SAFETY: the block was sized for everything that is allocated in it.
         self.at = unsafe { p.add(words) };
         p
     }
@@ -67,14 +67,14 @@ impl Alloc for Block {
     }
 }
 
-/// Registers that a process starts with, at most; more arguments come as a list.
+/// Maximum number of registers that a process starts with; more arguments are passed as a list.
 const ARGS: usize = 6;
 
 const _: () = assert!(crate::code::entry::APPLY_LIVE <= ARGS);
 
-/// Where the process starts, and with which registers.
+/// Returns the start address, and fills the registers.
 fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, usize) {
-    // A fun, or a function, is called without the list of its arguments, which would take room.
+    // Call a fun directly: the list of its arguments would take memory.
     if m == am::ERLANG
         && f == am::APPLY
         && let Some((fun, rest)) = args.as_cons()
@@ -84,7 +84,8 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, 
     {
         regs[0] = fun;
         regs[1] = a;
-        // The call is told where `erlang:apply/2` is traced, which is not so of those that are instructions.
+        // Report the call where `erlang:apply/2` is traced. Calls that are instructions are not
+        // reported.
         let start = breakpoint::traced_apply().unwrap_or(code::stubs().apply_fun.as_ptr());
         return (start, 2);
     }
@@ -92,7 +93,7 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, 
     let mut it = args.list_iter();
     for a in it.by_ref() {
         if n == ARGS {
-            // With many arguments the list is the smaller part.
+            // With many arguments the list is smaller.
             regs[0] = m;
             regs[1] = f;
             regs[2] = args;
@@ -108,8 +109,8 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, 
     (e.address(), n)
 }
 
-/// A new process that calls `m:f` with `args` (two atoms and a proper list): its pid, and the words that were copied for it. `parent` is the control
-/// block of the process that spawns it, if there is one.
+/// Spawns a process that calls `m:f` with `args` (two atoms and a proper list). Returns its pid and
+/// the number of words copied for it. `parent` is the spawning process, if there is one.
 ///
 /// # Safety
 /// `parent` is null or owned by the caller.
@@ -152,12 +153,12 @@ pub unsafe fn spawn(
     if o.system {
         me.flags |= SYSTEM;
     }
-    // Who is told of the process may send it something at once.
+    // A process that is notified of the new one may send to it at once.
     me.in_transit.open();
     if events::watches_spawn(parent.as_ref()) {
         let mut place = Fragment::new();
         let mfa = match &o.request {
-            // A process that a request asks for begins in a function of stock's own.
+            // A process spawned by a request starts in an internal function of stock's.
             Some(r) if r.reply != Reply::Call => {
                 let mfa = place.tuple(&[m, f, args]);
                 [erts_internal(), spawn_init(), place.list(&[mfa])]
@@ -209,8 +210,8 @@ pub unsafe fn spawn(
         reply(q.pid(), r, pid, token);
     }
     let prio = o.priority.unwrap_or(Priority::Normal);
-    // A purge that began before the queue was open may have taken this process for one that had ended. From then on it is asked like
-    // all others whether it would run old code.
+    // A purge that began before the queue was open may have taken this process for one that had
+    // ended. Later purges ask it like all others whether it would run old code.
     if !code::purge::BEGUN.unchanged(purges) {
         me.pc = entry(m, f, args, &mut regs).0;
     }
@@ -219,7 +220,7 @@ pub unsafe fn spawn(
     Ok((pid, words))
 }
 
-/// Tells the parent by a message that there is a new process.
+/// Sends the parent the reply that the process exists.
 fn reply(to: Term, r: &Request, pid: Term, token: Option<token::Token>) {
     let mut f = Fragment::new();
     let tag = copy::copy(r.tag.term(), &mut f);
@@ -230,7 +231,7 @@ fn reply(to: Term, r: &Request, pid: Term, token: Option<token::Token>) {
         Some(t) => Signal::with_token(None, t, None, msg.term()),
         None => Signal::copy_of(Kind::Message, msg.term()),
     };
-    // SAFETY: a fresh signal.
+    // SAFETY: a new signal.
     unsafe {
         if token.is_none() {
             (*s).sequel = Sequel::Ends;
@@ -239,11 +240,12 @@ fn reply(to: Term, r: &Request, pid: Term, token: Option<token::Token>) {
     }
 }
 
-/// Makes the heap with the registers' terms, and the bottom of the stack. Gives the words of the terms.
+/// Makes the heap with the terms of the registers, and the bottom of the stack. Returns the number
+/// of words of the terms.
 ///
 /// # Safety
-/// `me` is a new process, whose queue is not open and which has no heap yet; `regs` are at most [`ARGS`] terms, whole while this
-/// runs.
+/// `me` is a new process, whose queue is not open and which has no heap yet. `regs` are at most
+/// [`ARGS`] terms, which stay valid for the duration of the call.
 unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) -> usize {
     let words: usize = regs.iter().map(|&t| copy::size_of(t)).sum();
     let need = words + regs.len() + crate::code::entry::BOTTOM_WORDS;
@@ -259,7 +261,7 @@ unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) -> 
             .load(purlin_term::sync::Ordering::Relaxed)
     }) as usize;
     let (mut block, mut size) = (me.inline_words(), INLINE_WORDS);
-    // With a fence no heap is in a cell, which is used again.
+    // With the fence on, no heap lies in a cell, since cells are reused.
     let inline = need <= INLINE_WORDS && least <= INLINE_WORDS && !purlin_term::fence::on();
     if !inline {
         size = gc::heap_size_for(need.max(least));
