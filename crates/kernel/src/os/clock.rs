@@ -12,12 +12,13 @@
 //! operating system's, which disciplines it; its frequency is not corrected here.
 //!
 //! # Orderings
-//! `SETTLED` is claimed by one swap, so one caller wins; `SHIFT` is stored afterwards. A reader of
-//! [`is_settled`] does not read `SHIFT` because of it: [`offset`] is a single word, and a call of
-//! it at that time may return either value. The last value of `now_micros` is one word too: each
-//! call replaces it by a greater one, so its results differ and grow in the order of the
-//! replacements; no other memory depends on it.
+//! `SETTLED` is stored with release after `SHIFT`, and read with acquire by [`is_settled`]. So a
+//! program that has seen the offset as final reads the final offset. The last value of `now_micros`
+//! is one word, which each call replaces by a greater one. Its results therefore differ and grow in
+//! the order of the replacements; no other memory depends on it, and the stronger ordering is not
+//! needed.
 
+use crate::sync::Mutex;
 use purlin_term::release::{self, SUMMER_IF_THERE_IS};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -85,6 +86,8 @@ pub fn monotonic() -> i64 {
 /// Nanoseconds added to the initial offset.
 static SHIFT: AtomicI64 = AtomicI64::new(0);
 static SETTLED: AtomicBool = AtomicBool::new(false);
+/// Lets one thread settle the offset at a time.
+static SETTLING: Mutex<()> = Mutex::new(());
 
 /// Erlang system time minus Erlang monotonic time.
 #[inline]
@@ -95,11 +98,13 @@ pub fn offset() -> i64 {
 /// Sets Erlang system time to the wall clock, to the microsecond, and returns the new offset. Only
 /// the first call has an effect; later ones return None.
 pub fn settle() -> Option<i64> {
-    if SETTLED.swap(true, Ordering::AcqRel) {
+    let _one = SETTLING.lock();
+    if SETTLED.load(Ordering::Relaxed) {
         return None;
     }
     let offset = (os_system() - monotonic()).div_euclid(1000) * 1000;
     SHIFT.store(offset - base().offset, Ordering::Relaxed);
+    SETTLED.store(true, Ordering::Release);
     Some(offset)
 }
 
