@@ -107,7 +107,8 @@ fn load_nif_2(cx: &mut Cx, [path, info]: [Term; 2]) -> BifResult {
         }
     };
     let Some(m) = code::module_at(pc) else {
-        let text = "load_nif/2 must be explicitly called from the NIF module. It cannot be called through apply/3.";
+        let text = "load_nif/2 must be explicitly called from the NIF module. \
+                    It cannot be called through apply/3.";
         return refuse(cx, bad(text.into()));
     };
     // A binary may contain zeros.
@@ -189,13 +190,15 @@ fn attach(cx: &mut Cx, m: &Arc<Module>, path: Vec<u8>, info: Term) -> Result<(),
             false => "erts-?".into(),
         };
         return Err(bad(format!(
-            "That '{}' NIF library needs {needs} or newer. Either try to recompile the NIF lib or use a newer erts runtime.",
+            "That '{}' NIF library needs {needs} or newer. \
+             Either try to recompile the NIF lib or use a newer erts runtime.",
             written(m.name)
         )));
     }
     if entry.major < 2 || (entry.major, entry.minor) == (2, 5) {
         return Err(bad(format!(
-            "That old NIF library ({}.{}) is not compatible with this erts runtime ({}.{minor}). Try recompile the NIF lib.",
+            "That old NIF library ({}.{}) is not compatible with this erts runtime ({}.{minor}). \
+             Try recompile the NIF lib.",
             entry.major,
             entry.minor,
             abi::MAJOR

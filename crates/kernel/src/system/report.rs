@@ -169,7 +169,8 @@ pub(crate) fn process_crash(cx: &mut Cx, reason: Term) {
 /// `bytes` are the limit, the memory in use, and the size of the process, or of the table that it
 /// has inserted into.
 pub(crate) fn memory_limit_reached(cx: &mut Cx, bytes: [usize; 3], table: Option<Term>) {
-    const FIRST: &str = "     Process:            ~p~n     Context:            memory limit of the node reached~n\
+    const FIRST: &str = "     Process:            ~p~n\
+        \x20    Context:            memory limit of the node reached~n\
         \x20    Memory Limit:       ~p~n     Memory Used:        ~p~n";
     const PROCESS: &str = "     Process Memory:     ~p~n";
     const TABLE: &str = "     Table:              ~p~n     Table Memory:       ~p~n";

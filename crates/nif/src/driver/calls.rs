@@ -148,7 +148,9 @@ thread_local! {
 
 exported! {
     fn driver_output(h: Handle, p: *mut c_char, n: usize) -> c_int {
-        done(of_handle(h).map(|port| deliver(&port, Vec::new(), Input::Plain(bytes(p, n).to_vec()))))
+        done(of_handle(h).map(|port| {
+            deliver(&port, Vec::new(), Input::Plain(bytes(p, n).to_vec()))
+        }))
     }
     fn driver_output2(h: Handle, head: *mut c_char, hn: usize, p: *mut c_char, n: usize) -> c_int {
         let (head, rest) = (bytes(head, hn).to_vec(), bytes(p, n).to_vec());
