@@ -30,7 +30,8 @@ impl Binary {
     pub unsafe fn owned(bin: *mut RcBin, size: usize) -> Binary {
         Binary {
             size,
-            data: RcBin::bytes(bin),
+            // SAFETY: `bin` is alive.
+            data: unsafe { RcBin::bytes(bin) },
             ref_bin: bin,
         }
     }
@@ -53,7 +54,8 @@ unsafe fn inspect(env: *mut ErlNifEnv, t: Term) -> Option<Binary> {
     if let Some(b) = bits.as_bytes() {
         return Some(Binary::borrowed(b.as_ptr(), b.len()));
     }
-    Some(shifted(env, bits))
+    // SAFETY: by the contract of this function.
+    unsafe { Some(shifted(env, bits)) }
 }
 
 /// Does the same for bytes that do not start at a byte boundary.
@@ -65,7 +67,8 @@ unsafe fn inspect(env: *mut ErlNifEnv, t: Term) -> Option<Binary> {
 unsafe fn shifted(env: *mut ErlNifEnv, bits: Bits) -> Binary {
     let copy = bits.shifted();
     let n = copy.len();
-    Binary::borrowed((*env).keep_bytes(copy.into()), n)
+    // SAFETY: the environment is this call's.
+    unsafe { Binary::borrowed((*env).keep_bytes(copy.into()), n) }
 }
 
 exported! {

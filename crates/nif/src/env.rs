@@ -262,7 +262,8 @@ pub fn callback<R>(library: *const Library, f: impl FnOnce(*mut ErlNifEnv) -> R)
 /// `env` is null or an environment.
 #[inline(always)]
 pub unsafe fn hold(env: *const ErlNifEnv) -> Option<lent::Hold> {
-    (!env.is_null() && (*env).lent).then(lent::hold)
+    // SAFETY: null was checked, and an environment is readable by any thread that has it.
+    unsafe { (!env.is_null() && (*env).lent).then(lent::hold) }
 }
 
 /// Schedules a call of `function` in place of the present call: see `enif_schedule_nif`.

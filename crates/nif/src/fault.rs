@@ -72,23 +72,32 @@ fn handle(which: std::ops::Range<usize>) {
 unsafe extern "C" fn failed(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     let place = SIGNALS.iter().position(|s| s.0 == signal).unwrap_or(0);
     // It was sent by someone: no instruction will fail again. Stock ignores SIGFPE in that case.
-    let sent = (*info).si_code <= 0;
+    // SAFETY: the system passes the information of the signal.
+    let sent = unsafe { (*info).si_code } <= 0;
     if sent && signal == libc::SIGFPE {
         return;
     }
     if under_way().is_some() && !TOLD.replace(true) {
         // The report may need locks that are held.
-        libc::signal(libc::SIGALRM, libc::SIG_DFL);
-        libc::alarm(SECONDS);
-        tell(SIGNALS[place].1, (*info).si_addr() as usize);
+        // SAFETY: the default action of the signal ends the process; `info` is as above.
+        let address = unsafe {
+            libc::signal(libc::SIGALRM, libc::SIG_DFL);
+            libc::alarm(SECONDS);
+            (*info).si_addr() as usize
+        };
+        tell(SIGNALS[place].1, address);
     }
     if sent {
         // The previous handler may wait for such an instruction.
-        libc::signal(signal, libc::SIG_DFL);
-        libc::raise(signal);
+        // SAFETY: the default action of the signal ends the process.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        }
         return;
     }
-    libc::sigaction(signal, &raw const BEFORE[place], std::ptr::null_mut());
+    // SAFETY: the action was stored when this handler was installed, and does not change.
+    unsafe { libc::sigaction(signal, &raw const BEFORE[place], std::ptr::null_mut()) };
     // The failing instruction runs again, and the signal has its previous effect.
 }
 

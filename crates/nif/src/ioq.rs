@@ -60,7 +60,8 @@ unsafe fn part_of(t: Term) -> Option<Part> {
     if let Some(bin) = t.whole().block()
         && let Some(b) = bits.as_bytes()
     {
-        RcBin::retain(bin);
+        // SAFETY: the term keeps the block.
+        unsafe { RcBin::retain(bin) };
         return Some(Part {
             bin,
             at: b.as_ptr() as *mut u8,
@@ -70,7 +71,8 @@ unsafe fn part_of(t: Term) -> Option<Part> {
     let bin = RcBin::from_bytes(&bytes);
     Some(Part {
         bin,
-        at: RcBin::bytes(bin),
+        // SAFETY: the block was just made.
+        at: unsafe { RcBin::bytes(bin) },
         n: bytes.len(),
     })
 }
@@ -87,7 +89,8 @@ unsafe fn parts(list: Term, most: usize) -> Option<(Vec<Part>, Term)> {
         if out.len() >= most {
             break;
         }
-        out.push(part_of(h)?);
+        // SAFETY: an element of a term is a term.
+        unsafe { out.push(part_of(h)?) };
         rest = t;
     }
     (rest.is_list()).then_some((out, rest))
@@ -98,26 +101,30 @@ unsafe fn parts(list: Term, most: usize) -> Option<(Vec<Part>, Term)> {
 /// # Safety
 /// It was made here and is not used afterwards.
 pub unsafe fn free_iovec(v: *mut IoVec) {
-    let n = (*v).iovcnt.max(0) as usize;
-    for i in 0..n {
-        let b = *(*v).ref_bins.add(i);
-        if !b.is_null() {
-            RcBin::release(b);
+    // SAFETY: the vector was filled by `fill`: its arrays have `iovcnt` elements, and it owns the
+    // counts.
+    unsafe {
+        let n = (*v).iovcnt.max(0) as usize;
+        for i in 0..n {
+            let b = *(*v).ref_bins.add(i);
+            if !b.is_null() {
+                RcBin::release(b);
+            }
         }
-    }
-    if (*v).flags & PARTS_OUTSIDE != 0 {
-        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
-            (*v).iov,
-            n,
-        )));
-        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
-            (*v).ref_bins,
-            n,
-        )));
-    }
-    (*v).iovcnt = 0;
-    if (*v).flags & ALLOCATED != 0 {
-        drop(Box::from_raw(v));
+        if (*v).flags & PARTS_OUTSIDE != 0 {
+            drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
+                (*v).iov,
+                n,
+            )));
+            drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
+                (*v).ref_bins,
+                n,
+            )));
+        }
+        (*v).iovcnt = 0;
+        if (*v).flags & ALLOCATED != 0 {
+            drop(Box::from_raw(v));
+        }
     }
 }
 
@@ -140,18 +147,21 @@ unsafe fn fill(v: *mut IoVec, parts: Vec<Part>, flags: c_int) {
         // The vector owns the count from now on.
         std::mem::forget(p);
     }
-    (*v).iovcnt = n as c_int;
-    (*v).size = size;
-    (*v).flags = flags;
-    if n <= IOVEC_SIZE {
-        (*v).iov = &raw mut (*v).small_iov as *mut libc::iovec;
-        (*v).ref_bins = &raw mut (*v).small_ref_bin as *mut *mut RcBin;
-        std::ptr::copy_nonoverlapping(iov.as_ptr(), (*v).iov, n);
-        std::ptr::copy_nonoverlapping(bins.as_ptr(), (*v).ref_bins, n);
-    } else {
-        (*v).iov = Box::into_raw(iov.into_boxed_slice()) as *mut libc::iovec;
-        (*v).ref_bins = Box::into_raw(bins.into_boxed_slice()) as *mut *mut RcBin;
-        (*v).flags |= PARTS_OUTSIDE;
+    // SAFETY: `v` may be written to; what is copied to its own arrays fits.
+    unsafe {
+        (*v).iovcnt = n as c_int;
+        (*v).size = size;
+        (*v).flags = flags;
+        if n <= IOVEC_SIZE {
+            (*v).iov = &raw mut (*v).small_iov as *mut libc::iovec;
+            (*v).ref_bins = &raw mut (*v).small_ref_bin as *mut *mut RcBin;
+            std::ptr::copy_nonoverlapping(iov.as_ptr(), (*v).iov, n);
+            std::ptr::copy_nonoverlapping(bins.as_ptr(), (*v).ref_bins, n);
+        } else {
+            (*v).iov = Box::into_raw(iov.into_boxed_slice()) as *mut libc::iovec;
+            (*v).ref_bins = Box::into_raw(bins.into_boxed_slice()) as *mut *mut RcBin;
+            (*v).flags |= PARTS_OUTSIDE;
+        }
     }
 }
 
@@ -161,17 +171,20 @@ unsafe fn fill(v: *mut IoVec, parts: Vec<Part>, flags: c_int) {
 /// # Safety
 /// `v` was filled by [`fill`], and nothing else frees its blocks.
 unsafe fn keep_with(env: &mut ErlNifEnv, v: *mut IoVec) {
-    let n = (*v).iovcnt.max(0) as usize;
-    for i in 0..n {
-        env.keep(Temporary::Block(*(*v).ref_bins.add(i)));
-    }
-    if (*v).flags & PARTS_OUTSIDE != 0 {
-        let iov = Box::from_raw(std::ptr::slice_from_raw_parts_mut((*v).iov, n));
-        let bins = Box::from_raw(std::ptr::slice_from_raw_parts_mut((*v).ref_bins, n));
-        env.keep(Temporary::Parts(iov, bins));
-    }
-    if (*v).flags & ALLOCATED != 0 {
-        env.keep(Temporary::IoVec(Box::from_raw(v)));
+    // SAFETY: the vector was filled by `fill`, and what it owns passes to the environment.
+    unsafe {
+        let n = (*v).iovcnt.max(0) as usize;
+        for i in 0..n {
+            env.keep(Temporary::Block(*(*v).ref_bins.add(i)));
+        }
+        if (*v).flags & PARTS_OUTSIDE != 0 {
+            let iov = Box::from_raw(std::ptr::slice_from_raw_parts_mut((*v).iov, n));
+            let bins = Box::from_raw(std::ptr::slice_from_raw_parts_mut((*v).ref_bins, n));
+            env.keep(Temporary::Parts(iov, bins));
+        }
+        if (*v).flags & ALLOCATED != 0 {
+            env.keep(Temporary::IoVec(Box::from_raw(v)));
+        }
     }
 }
 

@@ -6,21 +6,38 @@
 //! * An environment is a place where terms are made: the heap of the calling process, or a fragment
 //!   of its own. Neither collects nor moves what was made. `ERL_NIF_TERM` is the term word, and
 //!   pointers into terms stay valid for the call.
-//! * All functions of the interface are `extern "C"` and take raw pointers. They rely on what the
-//!   interface makes C code promise (terms are used with the environments that they belong to;
-//!   lengths are those of the buffers), and on nothing else.
+//!
+//! # Contract of the interface
+//! All functions of the interface are `extern "C"` and take raw pointers. They rely on what the
+//! interface makes C code promise, and on nothing else:
+//! * An environment, a resource, a port handle or any other object came from here, is of the type
+//!   that the function expects, and was not freed. Only one thread at a time uses an environment.
+//! * A term is used with the environment that it belongs to, while that lives.
+//! * A pointer to a result may be written to, and is null only where the interface allows it.
+//! * A buffer has at least the given length, a C string ends in a zero byte, and both stay in place
+//!   during the call.
+//! * A function that C code passes has the type that the interface specifies.
 //!
 //! This crate knows how to make requests to processes, ports and files. It does not know how code
 //! runs.
 #![allow(clippy::missing_safety_doc)]
+#![deny(unsafe_op_in_unsafe_fn)]
 
 /// Defines functions that native libraries call, and a list of them that keeps them in the
 /// executable.
 macro_rules! exported {
     ($($(#[$m:meta])* fn $name:ident($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? $b:block)*) => {
-        $($(#[$m])* #[unsafe(no_mangle)] pub unsafe extern "C" fn $name($($a: $t),*) $(-> $r)? {
-            $crate::holds!($($a),*; $($a),*);
-            $b
+        $(
+        $(#[$m])*
+        // Some functions do nothing unsafe, and some have blocks with reasons of their own.
+        #[allow(unused_unsafe)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($a: $t),*) $(-> $r)? {
+            // SAFETY: C code keeps the contract of the interface, see the module documentation.
+            unsafe {
+                $crate::holds!($($a),*; $($a),*);
+                $b
+            }
         })*
         /// The functions of this module.
         pub(crate) static EXPORTED: &[crate::Exported] =

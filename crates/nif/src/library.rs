@@ -185,8 +185,11 @@ impl Library {
     /// # Safety
     /// `l` is from [`Library::publish`], and a reference to it exists.
     pub unsafe fn counted(l: *const Library) -> Arc<Library> {
-        Arc::increment_strong_count(l);
-        Arc::from_raw(l)
+        // SAFETY: the pointer came from an `Arc`, of which a count exists.
+        unsafe {
+            Arc::increment_strong_count(l);
+            Arc::from_raw(l)
+        }
     }
 }
 
@@ -285,10 +288,14 @@ unsafe fn call(cx: *mut Env, args: *const Term, f: *const NifFunction) -> Term {
     // processes.
     let (f, cx): (&Function, &mut Cx) =
         unsafe { (&*(f as *const Function), known_as::<Process>(cx)) };
-    if !(*env).function.is_null() || (*f.library).delays_halt.load(Ordering::Relaxed) {
-        return call_apart(cx, args, f);
+    // SAFETY: the environment is this thread's, the slot keeps the library, and the rest is the
+    // contract of this function. Where a function is under way its environment is not used.
+    unsafe {
+        if !(*env).function.is_null() || (*f.library).delays_halt.load(Ordering::Relaxed) {
+            return call_apart(cx, args, f);
+        }
+        run(env, cx, args, f)
     }
-    run(env, cx, args, f)
 }
 
 /// Calls the function in an environment.
@@ -297,19 +304,23 @@ unsafe fn call(cx: *mut Env, args: *const Term, f: *const NifFunction) -> Term {
 /// The contract of [`call`] holds; nobody else uses the environment.
 #[inline(always)]
 unsafe fn run(env: *mut ErlNifEnv, cx: &mut Cx, args: *const Term, f: &Function) -> Term {
-    (*env).cx = cx;
-    (*env).library = f.library;
-    (*env).module = cx.bif_pc;
-    (*env).function = &raw const f.base;
-    let value = match cx.dirty {
-        true => lending(env, cx, args, f),
-        false => (f.fptr)(env, f.base.arity as c_int, args),
-    };
-    (*env).function = null();
-    if value == Term::NON_VALUE || (*env).has_left() {
-        return (*env).finish(value);
+    // SAFETY: nobody else uses the environment; by the interface the function takes these
+    // arguments.
+    unsafe {
+        (*env).cx = cx;
+        (*env).library = f.library;
+        (*env).module = cx.bif_pc;
+        (*env).function = &raw const f.base;
+        let value = match cx.dirty {
+            true => lending(env, cx, args, f),
+            false => (f.fptr)(env, f.base.arity as c_int, args),
+        };
+        (*env).function = null();
+        if value == Term::NON_VALUE || (*env).has_left() {
+            return (*env).finish(value);
+        }
+        value
     }
-    value
 }
 
 /// Calls the function on a dirty thread. Signals that arrive at the process are handled meanwhile.
@@ -319,15 +330,18 @@ unsafe fn run(env: *mut ErlNifEnv, cx: &mut Cx, args: *const Term, f: &Function)
 /// The contract of [`run`] holds.
 #[inline(never)]
 unsafe fn lending(env: *mut ErlNifEnv, cx: *mut Cx, args: *const Term, f: &Function) -> Term {
-    if WITHIN.get() {
-        return (f.fptr)(env, f.base.arity as c_int, args);
+    // SAFETY: by the contract of this function; the process is lent only while this thread waits.
+    unsafe {
+        if WITHIN.get() {
+            return (f.fptr)(env, f.base.arity as c_int, args);
+        }
+        WITHIN.set(true);
+        (*env).lent = true;
+        let value = lent::lend(cx, || (f.fptr)(env, f.base.arity as c_int, args));
+        (*env).lent = false;
+        WITHIN.set(false);
+        value
     }
-    WITHIN.set(true);
-    (*env).lent = true;
-    let value = lent::lend(cx, || (f.fptr)(env, f.base.arity as c_int, args));
-    (*env).lent = false;
-    WITHIN.set(false);
-    value
 }
 
 /// Does the same as [`call`] if halting must wait for the call, or if this thread is inside another
@@ -338,22 +352,25 @@ unsafe fn lending(env: *mut ErlNifEnv, cx: *mut Cx, args: *const Term, f: &Funct
 #[cold]
 #[inline(never)]
 unsafe fn call_apart(cx: &mut Cx, args: *const Term, f: &Function) -> Term {
-    let library = &*f.library;
-    let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
-    let counted = library.delays_halt.load(Ordering::Relaxed);
-    if counted {
-        library.running.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: the environment is this thread's; that of an outer call is put aside and restored.
+    unsafe {
+        let library = &*f.library;
+        let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
+        let counted = library.delays_halt.load(Ordering::Relaxed);
+        if counted {
+            library.running.fetch_add(1, Ordering::SeqCst);
+        }
+        let outer = env.read();
+        env.write(ErlNifEnv::of_process(cx, f.library, null()));
+        let value = run(env, cx, args, f);
+        // The library still exists: if the process has ended meanwhile, it keeps the library. The
+        // environment overwritten here is empty: see `finish`.
+        env.write(outer);
+        if counted {
+            library.running.fetch_sub(1, Ordering::SeqCst);
+        }
+        value
     }
-    let outer = env.read();
-    env.write(ErlNifEnv::of_process(cx, f.library, null()));
-    let value = run(env, cx, args, f);
-    // The library still exists: if the process has ended meanwhile, it keeps the library. The
-    // environment overwritten here is empty: see `finish`.
-    env.write(outer);
-    if counted {
-        library.running.fetch_sub(1, Ordering::SeqCst);
-    }
-    value
 }
 
 /// Calls a function of a library through `how`, in the middle of anything else that this thread
@@ -362,22 +379,25 @@ unsafe fn call_apart(cx: &mut Cx, args: *const Term, f: &Function) -> Term {
 /// # Safety
 /// The library stays open meanwhile.
 pub unsafe fn named_here(f: &Function, how: impl FnOnce(NifFn) -> Term) -> Term {
-    let library = &*f.library;
-    let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
-    let counted = library.delays_halt.load(Ordering::Relaxed);
-    if counted {
-        library.running.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: the library is open; the environment is this thread's, and what changes is restored.
+    unsafe {
+        let library = &*f.library;
+        let env = HERE.with(UnsafeCell::get) as *mut ErlNifEnv;
+        let counted = library.delays_halt.load(Ordering::Relaxed);
+        if counted {
+            library.running.fetch_add(1, Ordering::SeqCst);
+        }
+        let (function, cx) = ((*env).function, (*env).cx);
+        (*env).function = &raw const f.base;
+        (*env).cx = null_mut();
+        let value = how(f.fptr);
+        (*env).function = function;
+        (*env).cx = cx;
+        if counted {
+            library.running.fetch_sub(1, Ordering::SeqCst);
+        }
+        value
     }
-    let (function, cx) = ((*env).function, (*env).cx);
-    (*env).function = &raw const f.base;
-    (*env).cx = null_mut();
-    let value = how(f.fptr);
-    (*env).function = function;
-    (*env).cx = cx;
-    if counted {
-        library.running.fetch_sub(1, Ordering::SeqCst);
-    }
-    value
 }
 
 /// Makes a call that was scheduled in place of another.
@@ -395,7 +415,8 @@ unsafe fn call_scheduled(cx: *mut Env, args: *const Term, f: *const NifFunction)
     if let Some(s) = &mine {
         cx.bif_pc = s.module;
     }
-    let value = call_apart(cx, args, f);
+    // SAFETY: by the contract of this function.
+    let value = unsafe { call_apart(cx, args, f) };
     drop(mine);
     value
 }

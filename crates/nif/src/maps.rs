@@ -12,7 +12,8 @@ use std::ffi::c_int;
 unsafe fn store(to: *mut Term, v: Option<Term>) -> c_int {
     match v {
         Some(v) => {
-            to.write(v);
+            // SAFETY: by the contract of this function.
+            unsafe { to.write(v) };
             1
         }
         None => 0,

@@ -202,9 +202,11 @@ unsafe fn open(
     tried: *mut c_int,
 ) -> *const ResourceType {
     if !tried.is_null() {
-        tried.write(flags);
+        // SAFETY: it may be written to.
+        unsafe { tried.write(flags) };
     }
-    let Some(opening) = (*env).opening.as_mut() else {
+    // SAFETY: null, or the types of the library that is being loaded on this thread.
+    let Some(opening) = (unsafe { (*env).opening.as_mut() }) else {
         return std::ptr::null();
     };
     let Some(name) = crate::terms::latin1_atom(crate::terms::c_bytes(name)) else {
@@ -222,7 +224,8 @@ unsafe fn open(
         return std::ptr::null();
     }
     if !tried.is_null() {
-        tried.write(op);
+        // SAFETY: it may be written to.
+        unsafe { tried.write(op) };
     }
     let t = known.unwrap_or_else(|| {
         Arc::new(ResourceType {
@@ -303,35 +306,39 @@ impl Drop for Value {
 /// # Safety
 /// Nobody holds the resource, and it has not ended yet.
 unsafe fn end(head: *mut Head) {
-    let watches = {
-        let mut all = watches();
-        (*head).dying = true;
-        let mine = std::mem::take(&mut (*head).watches);
-        let mut left = Vec::new();
-        for num in mine {
-            left.extend(
-                all.as_mut()
-                    .and_then(|a| a.remove(&num))
-                    .map(|w| (num, w.pid)),
-            );
+    // SAFETY: nobody holds the resource, so the head is this thread's; `WATCHES` is locked where
+    // others may still look at it.
+    unsafe {
+        let watches = {
+            let mut all = watches();
+            (*head).dying = true;
+            let mine = std::mem::take(&mut (*head).watches);
+            let mut left = Vec::new();
+            for num in mine {
+                left.extend(
+                    all.as_mut()
+                        .and_then(|a| a.remove(&num))
+                        .map(|w| (num, w.pid)),
+                );
+            }
+            left
+        };
+        for (num, pid) in watches {
+            stop_watching(num, pid);
         }
-        left
-    };
-    for (num, pid) in watches {
-        stop_watching(num, pid);
-    }
-    let (init, owner) = (*head).kind.callbacks();
-    if let Some(dtor) = init.dtor {
-        let library = owner.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
-        callback(library, |e| dtor(e, data_of(head)));
-    }
-    let size = (*head).size;
-    let last = (*head).kind.leave();
-    // This may drop the type and its library.
-    std::ptr::drop_in_place(head);
-    drop((owner, last));
-    if let Some(l) = layout(size) {
-        fence::deallocate(head as *mut u8, l);
+        let (init, owner) = (*head).kind.callbacks();
+        if let Some(dtor) = init.dtor {
+            let library = owner.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
+            callback(library, |e| dtor(e, data_of(head)));
+        }
+        let size = (*head).size;
+        let last = (*head).kind.leave();
+        // This may drop the type and its library.
+        std::ptr::drop_in_place(head);
+        drop((owner, last));
+        if let Some(l) = layout(size) {
+            fence::deallocate(head as *mut u8, l);
+        }
     }
 }
 
@@ -340,7 +347,8 @@ unsafe fn end(head: *mut Head) {
 /// # Safety
 /// `head` was made by [`alloc`].
 unsafe fn data_of(head: *mut Head) -> *mut c_void {
-    (head as *mut u8).add(HEAD) as *mut c_void
+    // SAFETY: the data follows the head in the same block.
+    unsafe { (head as *mut u8).add(HEAD) as *mut c_void }
 }
 
 /// Returns the head of the resource that C code knows by that address.
@@ -348,7 +356,8 @@ unsafe fn data_of(head: *mut Head) -> *mut c_void {
 /// # Safety
 /// `data` came from [`data_of`].
 unsafe fn head_of(data: *const c_void) -> *mut Head {
-    (data as *mut u8).sub(HEAD) as *mut Head
+    // SAFETY: the head precedes the data in the same block.
+    unsafe { (data as *mut u8).sub(HEAD) as *mut Head }
 }
 
 /// Returns the resource that a reference refers to, or that a binary shows bytes of.
@@ -403,11 +412,13 @@ unsafe fn behind_any(env: *mut ErlNifEnv, t: Term) -> Option<*mut Head> {
     let all = numbers();
     let head = all.as_ref()?.get(&num)?.0;
     // Its number is removed under this lock before it is freed.
-    if !MagicRef::try_retain((*head).magic) {
+    // SAFETY: so the head and its reference are alive.
+    if !unsafe { MagicRef::try_retain((*head).magic) } {
         return None;
     }
     drop(all);
-    (*env).keep(Temporary::Resource(data_of(head)));
+    // SAFETY: the environment is this call's, and takes the count.
+    unsafe { (*env).keep(Temporary::Resource(data_of(head))) };
     Some(head)
 }
 
@@ -416,7 +427,8 @@ unsafe fn behind_any(env: *mut ErlNifEnv, t: Term) -> Option<*mut Head> {
 /// # Safety
 /// `data` is the address of a resource that is held.
 pub unsafe fn keep(data: *mut c_void) {
-    (*(*head_of(data)).magic).retain();
+    // SAFETY: the resource is held.
+    unsafe { (*(*head_of(data)).magic).retain() };
 }
 
 /// Releases a count.
@@ -424,7 +436,8 @@ pub unsafe fn keep(data: *mut c_void) {
 /// # Safety
 /// `data` is the address of a resource, and the caller gives up one of its counts.
 pub unsafe fn release(data: *mut c_void) {
-    MagicRef::release((*head_of(data)).magic);
+    // SAFETY: the caller's count keeps the resource until it is released here.
+    unsafe { MagicRef::release((*head_of(data)).magic) };
 }
 
 /// Calls the `stop` callback of a resource, if its type has one, when its descriptor is no longer
@@ -433,10 +446,12 @@ pub unsafe fn release(data: *mut c_void) {
 /// # Safety
 /// `data` is the address of a resource that is held.
 pub unsafe fn stop(data: *mut c_void, fd: c_int, direct: bool) {
-    let (init, owner) = (*head_of(data)).kind.callbacks();
+    // SAFETY: the resource is held.
+    let (init, owner) = unsafe { (*head_of(data)).kind.callbacks() };
     if let Some(f) = init.stop {
         let library = owner.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
-        callback(library, |e| f(e, data, fd, c_int::from(direct)));
+        // SAFETY: by the interface the function takes these arguments; `owner` keeps its library.
+        callback(library, |e| unsafe { f(e, data, fd, c_int::from(direct)) });
     }
 }
 
@@ -445,7 +460,8 @@ pub unsafe fn stop(data: *mut c_void, fd: c_int, direct: bool) {
 /// # Safety
 /// `data` is the address of a resource that is held.
 pub unsafe fn reference(data: *mut c_void, to: &mut dyn Alloc) -> Term {
-    to.magic_ref((*head_of(data)).magic)
+    // SAFETY: the resource is held.
+    unsafe { to.magic_ref((*head_of(data)).magic) }
 }
 
 /// A monitor of a resource.
@@ -470,7 +486,8 @@ fn watches() -> MutexGuard<'static, Option<HashMap<[u32; 3], Watch>>> {
 /// # Safety
 /// The lock of `WATCHES` has been held since before `head` was found in it.
 unsafe fn try_keep(head: *mut Head) -> bool {
-    !(*head).dying && MagicRef::try_retain((*head).magic)
+    // SAFETY: the head is freed only after its monitors were removed under the lock, which is held.
+    unsafe { !(*head).dying && MagicRef::try_retain((*head).magic) }
 }
 
 fn stop_watching(num: [u32; 3], pid: Term) {
@@ -541,24 +558,28 @@ unsafe fn alloc(kind: *const ResourceType, size: usize) -> *mut c_void {
     let Some(l) = layout(size) else {
         return std::ptr::null_mut();
     };
-    let p = fence::allocate(fence::Kind::Magic, l) as *mut Head;
+    // SAFETY: the layout is not empty, since it contains the head.
+    let p = unsafe { fence::allocate(fence::Kind::Magic, l) } as *mut Head;
     if p.is_null() {
         return std::ptr::null_mut();
     }
-    Arc::increment_strong_count(kind);
-    (*kind).enter();
-    let reference = MagicRef::with_end(ids::ref_numbers(), Box::new(Value(p)));
-    (*reference).retain();
-    p.write(Head {
-        magic: reference,
-        size,
-        kind: Arc::from_raw(kind),
-        encoded: AtomicBool::new(false),
-        watched: AtomicBool::new(false),
-        dying: false,
-        watches: HashSet::default(),
-    });
-    data_of(p)
+    // SAFETY: the type is alive, so its count may grow, and `p` is a new block for a head.
+    unsafe {
+        Arc::increment_strong_count(kind);
+        (*kind).enter();
+        let reference = MagicRef::with_end(ids::ref_numbers(), Box::new(Value(p)));
+        (*reference).retain();
+        p.write(Head {
+            magic: reference,
+            size,
+            kind: Arc::from_raw(kind),
+            encoded: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
+            dying: false,
+            watches: HashSet::default(),
+        });
+        data_of(p)
+    }
 }
 
 /// Called when a binary that showed bytes of a resource is freed.
@@ -566,7 +587,8 @@ unsafe fn alloc(kind: *const ResourceType, size: usize) -> *mut c_void {
 /// # Safety
 /// `data` is the address of a resource, of which the binary had a count.
 unsafe fn let_go(data: *mut u8) {
-    release(data as *mut c_void);
+    // SAFETY: the binary's count is given up.
+    unsafe { release(data as *mut c_void) };
 }
 
 exported! {
@@ -737,6 +759,7 @@ unsafe fn forget(head: *mut Head, num: [u32; 3]) -> Option<Term> {
         return None;
     }
     let w = all.remove(&num)?;
-    (*head).watches.remove(&num);
+    // SAFETY: the resource is held, and the lock of `WATCHES` guards the set.
+    unsafe { (*head).watches.remove(&num) };
     Some(w.pid)
 }

@@ -113,7 +113,8 @@ unsafe fn message(mode: c_int, data: *mut c_void, msg: Term, event: &str) -> Own
         return OwnedTerm::copy_of(msg);
     }
     let mut f = Fragment::new();
-    let r = resource::reference(data, &mut f);
+    // SAFETY: the resource is held.
+    let r = unsafe { resource::reference(data, &mut f) };
     let msg = purlin_term::copy::copy(msg, &mut f);
     let t = f.tuple(&[atom::intern("select"), r, msg, atom::intern(event)]);
     OwnedTerm::from_parts(t, f)
@@ -135,10 +136,12 @@ unsafe fn stop(fd: c_int, data: *mut c_void) -> c_int {
         poll::forget(s.id);
         r |= cancelled(s.read.is_some(), s.write.is_some(), s.error.is_some());
     }
-    resource::stop(data, fd, true);
+    // SAFETY: the resource is held.
+    unsafe { resource::stop(data, fd, true) };
     if let Some(s) = gone {
         drop(s);
-        resource::release(data);
+        // SAFETY: the selection held the resource, and is gone.
+        unsafe { resource::release(data) };
     }
     r | STOP_CALLED
 }
@@ -181,22 +184,27 @@ unsafe fn select(
     msg: Term,
 ) -> c_int {
     // SAFETY: only queries a descriptor.
-    if fd < 0 || libc::fcntl(fd, libc::F_GETFD) < 0 {
+    if fd < 0 || unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
         return match fd < 0 {
             true => c_int::MIN | INVALID_EVENT,
-            false if mode & STOP != 0 => stop(fd, data),
+            // SAFETY: by the contract of this function.
+            false if mode & STOP != 0 => unsafe { stop(fd, data) },
             false => c_int::MIN | FAILED,
         };
     }
     if mode & STOP != 0 {
-        return stop(fd, data);
+        // SAFETY: by the contract of this function.
+        return unsafe { stop(fd, data) };
     }
     if mode & CANCEL != 0 {
-        return cancel(fd, mode);
+        // SAFETY: selected resources are held.
+        return unsafe { cancel(fd, mode) };
     }
-    let to = match pid.as_ref() {
+    // SAFETY: null or a pid; null or the environment of this call.
+    let (pid, env) = unsafe { (pid.as_ref(), env.as_mut()) };
+    let to = match pid {
         Some(p) => *p,
-        None => match env.as_mut().and_then(|e| e.process()) {
+        None => match env.and_then(|e| e.process()) {
             Some(cx) => crate::send::pid_of(cx),
             None => return c_int::MIN | FAILED,
         },
@@ -206,7 +214,8 @@ unsafe fn select(
     }
     let waiting = |event: &str| Waiting {
         to,
-        message: message(mode, data, msg, event),
+        // SAFETY: by the contract of this function.
+        message: unsafe { message(mode, data, msg, event) },
     };
     let of = |bit: c_int, event: &str| (mode & bit != 0).then(|| waiting(event));
     let (read, write) = (of(READ, "ready_input"), of(WRITE, "ready_output"));
@@ -224,7 +233,8 @@ unsafe fn select(
     if let Entry::Vacant(free) = table.entry(fd) {
         match poll::register(fd, Arc::new(Teller(fd))) {
             Ok(id) => {
-                resource::keep(data);
+                // SAFETY: the resource is held.
+                unsafe { resource::keep(data) };
                 free.insert(Selected {
                     data: data as usize,
                     id,
@@ -235,7 +245,8 @@ unsafe fn select(
             }
             Err(_) => {
                 drop(all);
-                end_stale(stale);
+                // SAFETY: it held its resource.
+                unsafe { end_stale(stale) };
                 return c_int::MIN | FAILED;
             }
         }
@@ -254,7 +265,8 @@ unsafe fn select(
     }
     drop(all);
     drop(before);
-    end_stale(stale);
+    // SAFETY: it held its resource.
+    unsafe { end_stale(stale) };
     0
 }
 
@@ -266,7 +278,8 @@ unsafe fn end_stale(stale: Option<Selected>) {
     if let Some(s) = stale {
         let data = s.data as *mut c_void;
         drop(s);
-        resource::release(data);
+        // SAFETY: the selection held the resource, and is gone.
+        unsafe { resource::release(data) };
     }
 }
 

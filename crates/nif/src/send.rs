@@ -21,7 +21,8 @@ const UNDEFINED: Term = am::UNDEFINED;
 unsafe fn store(to: *mut Pid, v: Option<Term>) -> c_int {
     match v {
         Some(v) => {
-            to.write(v);
+            // SAFETY: by the contract of this function.
+            unsafe { to.write(v) };
             1
         }
         None => 0,
@@ -59,7 +60,9 @@ unsafe fn is_alive(cx: &mut Cx) -> bool {
     }
     let alive = !cx.process().has(EXIT_PENDING);
     if !alive && cx.dirty {
-        exit::end_within(cx);
+        // SAFETY: this thread owns the process in its context. After the library's function
+        // returns, only the end of the process is left to do.
+        unsafe { exit::end_within(cx) };
     }
     alive
 }

@@ -86,7 +86,8 @@ fn thread_type() -> c_int {
 /// `to` is the caller's function, which takes `arg` and a text.
 unsafe fn tell(to: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>, arg: *mut c_void) {
     if let Some(f) = to {
-        f(arg, libc::dlerror());
+        // SAFETY: by the contract of this function.
+        unsafe { f(arg, libc::dlerror()) };
     }
 }
 

@@ -56,7 +56,8 @@ pub fn c_bytes<'a>(p: *const c_char) -> &'a [u8] {
 pub unsafe fn slice<'a, T>(p: *const T, n: usize) -> &'a [T] {
     match n {
         0 => &[],
-        _ => std::slice::from_raw_parts(p, n),
+        // SAFETY: by the contract of this function.
+        _ => unsafe { std::slice::from_raw_parts(p, n) },
     }
 }
 
@@ -67,7 +68,8 @@ pub unsafe fn slice<'a, T>(p: *const T, n: usize) -> &'a [T] {
 unsafe fn buffer<'a>(p: *mut c_char, n: c_uint) -> &'a mut [u8] {
     match n {
         0 => &mut [],
-        n => std::slice::from_raw_parts_mut(p as *mut u8, n as usize),
+        // SAFETY: by the contract of this function.
+        n => unsafe { std::slice::from_raw_parts_mut(p as *mut u8, n as usize) },
     }
 }
 
@@ -142,7 +144,8 @@ fn unsigned(t: Term) -> Option<u64> {
 unsafe fn store<T>(to: *mut T, v: Option<T>) -> c_int {
     match v {
         Some(v) => {
-            to.write(v);
+            // SAFETY: by the contract of this function.
+            unsafe { to.write(v) };
             1
         }
         None => 0,
@@ -177,12 +180,15 @@ fn each_char(list: Term, encoding: c_int, mut take: impl FnMut(&[u8]) -> bool) -
 /// # Safety
 /// The environment belongs to this call.
 unsafe fn make_string(env: *mut ErlNifEnv, bytes: &[u8], encoding: c_int) -> Term {
-    match encoding {
-        LATIN1 => (*env).byte_list(bytes, NIL),
-        _ => match decoded(bytes, encoding) {
-            Some(s) => (*env).string(&s),
-            None => (*env).badarg(),
-        },
+    // SAFETY: the environment is this call's.
+    unsafe {
+        match encoding {
+            LATIN1 => (*env).byte_list(bytes, NIL),
+            _ => match decoded(bytes, encoding) {
+                Some(s) => (*env).string(&s),
+                None => (*env).badarg(),
+            },
+        }
     }
 }
 
@@ -191,7 +197,8 @@ unsafe fn make_string(env: *mut ErlNifEnv, bytes: &[u8], encoding: c_int) -> Ter
 /// # Safety
 /// `to` may be written to.
 unsafe fn existing(name: &[u8], to: *mut Term, encoding: c_int) -> c_int {
-    store(to, decoded(name, encoding).and_then(|n| atom::existing(&n)))
+    // SAFETY: by the contract of this function.
+    unsafe { store(to, decoded(name, encoding).and_then(|n| atom::existing(&n))) }
 }
 
 /// Stores an atom, made if it is new.
@@ -200,7 +207,8 @@ unsafe fn existing(name: &[u8], to: *mut Term, encoding: c_int) -> c_int {
 /// `to` may be written to.
 unsafe fn new_atom(name: &[u8], to: *mut Term, encoding: c_int) -> c_int {
     let made = decoded(name, encoding).and_then(|n| atom::try_intern(&n).ok());
-    store(to, made)
+    // SAFETY: by the contract of this function.
+    unsafe { store(to, made) }
 }
 
 fn truth(b: bool) -> c_int {
@@ -514,7 +522,8 @@ exported! {
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn cell_apart(env: *mut ErlNifEnv, head: Term, tail: Term) -> Term {
-    (*env).cons(head, tail)
+    // SAFETY: the environment is this call's.
+    unsafe { (*env).cons(head, tail) }
 }
 
 /// Does the same for a tuple of two elements.
@@ -524,7 +533,8 @@ unsafe extern "C" fn cell_apart(env: *mut ErlNifEnv, head: Term, tail: Term) -> 
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn pair_apart(env: *mut ErlNifEnv, first: Term, second: Term) -> Term {
-    (*env).tuple(&[first, second])
+    // SAFETY: the environment is this call's.
+    unsafe { (*env).tuple(&[first, second]) }
 }
 
 /// Number of places in the atom cache of a connection to another node.

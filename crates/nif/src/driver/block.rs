@@ -22,8 +22,11 @@ const _: () = assert!(AT + size_of::<Block>() == size_of::<RcBin>());
 /// # Safety
 /// `bin` is alive, and its bytes are its own.
 pub unsafe fn known(bin: *mut RcBin) -> *mut Block {
-    debug_assert!(!RcBin::is_foreign(bin));
-    (bin as *mut u8).add(AT) as *mut Block
+    // SAFETY: `bin` points to a block, whose head contains the word at that offset.
+    unsafe {
+        debug_assert!(!RcBin::is_foreign(bin));
+        (bin as *mut u8).add(AT) as *mut Block
+    }
 }
 
 /// Returns the block that C code knows by that address.
@@ -31,7 +34,8 @@ pub unsafe fn known(bin: *mut RcBin) -> *mut Block {
 /// # Safety
 /// The address came from [`known`].
 pub unsafe fn counted(block: *mut Block) -> *mut RcBin {
-    (block as *mut u8).sub(AT) as *mut RcBin
+    // SAFETY: the address came from `known`, so the head of the block begins before it.
+    unsafe { (block as *mut u8).sub(AT) as *mut RcBin }
 }
 
 /// Bytes of a counted block.
@@ -59,23 +63,29 @@ impl Part {
     /// # Safety
     /// The block is alive.
     pub unsafe fn of(block: *mut Block, at: usize, n: usize) -> Option<Part> {
-        let bin = counted(block);
-        if at.checked_add(n)? > (*bin).capacity {
-            return None;
+        // SAFETY: the block is alive, and the bytes lie within its capacity.
+        unsafe {
+            let bin = counted(block);
+            if at.checked_add(n)? > (*bin).capacity {
+                return None;
+            }
+            RcBin::retain(bin);
+            let at = RcBin::bytes(bin).add(at);
+            Some(Part { bin, at, n })
         }
-        RcBin::retain(bin);
-        let at = RcBin::bytes(bin).add(at);
-        Some(Part { bin, at, n })
     }
     /// Takes over a count. Bytes outside of a block are copied: C code only gets bytes of blocks.
     ///
     /// # Safety
     /// The caller held a count of the block, which keeps the bytes.
     pub unsafe fn taken(bin: *mut RcBin, at: *const u8, n: usize) -> Part {
-        if RcBin::is_foreign(bin) {
-            let p = Part::copy_of(std::slice::from_raw_parts(at, n));
-            RcBin::release(bin);
-            return p;
+        // SAFETY: the caller's count keeps the block and the bytes until it is released here.
+        unsafe {
+            if RcBin::is_foreign(bin) {
+                let p = Part::copy_of(std::slice::from_raw_parts(at, n));
+                RcBin::release(bin);
+                return p;
+            }
         }
         let at = at as *mut u8;
         Part { bin, at, n }

@@ -29,7 +29,8 @@ fn done(r: Option<()>) -> c_int {
 /// # Safety
 /// There are `n` bytes at `p`, which stay for `'a`.
 unsafe fn bytes<'a>(p: *const c_char, n: usize) -> &'a [u8] {
-    crate::terms::slice(p as *const u8, n)
+    // SAFETY: by the contract of this function.
+    unsafe { crate::terms::slice(p as *const u8, n) }
 }
 
 /// Makes a binary from a part of a block.
@@ -131,7 +132,8 @@ unsafe fn add(h: Handle, part: Option<Part>, front: bool) -> c_int {
 /// blocks.
 unsafe fn add_all(h: Handle, v: *mut IoVec, skip: usize, front: bool) -> c_int {
     done(of_handle(h).and_then(|p| {
-        let mut parts = Queue::parts_of(v, skip, false)?;
+        // SAFETY: `v` is a vector of a driver.
+        let mut parts = unsafe { Queue::parts_of(v, skip, false)? };
         if front {
             parts.reverse();
         }

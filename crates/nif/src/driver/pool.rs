@@ -39,8 +39,11 @@ impl Job {
     /// # Safety
     /// The data is what the driver has passed with the function, once.
     unsafe fn run(self) {
-        (self.invoke)(self.data);
-        self.ready();
+        // SAFETY: the function takes the data, which it gets once.
+        unsafe {
+            (self.invoke)(self.data);
+            self.ready();
+        }
     }
     /// Notifies the port, or frees the data.
     ///
@@ -56,7 +59,8 @@ impl Job {
             None => false,
         });
         if let (false, Some(f)) = (told, self.free) {
-            f(self.data);
+            // SAFETY: nobody else has taken the data, which the function frees.
+            unsafe { f(self.data) };
         }
     }
 }

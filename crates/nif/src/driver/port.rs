@@ -206,9 +206,11 @@ pub fn start(
 /// None: it is this thread's own. The caller writes to it before the thread does anything else.
 unsafe fn errno() -> *mut c_int {
     #[cfg(target_os = "linux")]
-    return libc::__errno_location();
+    // SAFETY: a function without preconditions.
+    return unsafe { libc::__errno_location() };
     #[cfg(not(target_os = "linux"))]
-    return libc::__error();
+    // SAFETY: as above.
+    return unsafe { libc::__error() };
 }
 
 impl CPort {

@@ -40,34 +40,38 @@ impl Queue {
     /// # Safety
     /// `v` is a valid vector.
     pub unsafe fn parts_of(v: *mut IoVec, mut skip: usize, empty: bool) -> Option<Vec<Part>> {
-        if skip > (*v).size {
-            return None;
-        }
-        let mut out = Vec::new();
-        for i in 0..(*v).vsize.max(0) as usize {
-            let p = &*(*v).iov.add(i);
-            let leave = skip.min(p.iov_len);
-            let skipped = i == 0 || skip > 0;
-            skip -= leave;
-            if leave == p.iov_len && (skipped || !empty) {
-                continue;
+        // SAFETY: the arrays of a valid vector have `vsize` elements, whose bytes and blocks are
+        // alive.
+        unsafe {
+            if skip > (*v).size {
+                return None;
             }
-            let at = (p.iov_base as *const u8).add(leave);
-            let n = p.iov_len - leave;
-            let block = match (*v).blocks.is_null() {
-                true => std::ptr::null_mut(),
-                false => *(*v).blocks.add(i),
-            };
-            out.push(match block.is_null() {
-                true => Part::copy_of(std::slice::from_raw_parts(at, n)),
-                false => {
-                    let bin = super::block::counted(block);
-                    purlin_term::bin::RcBin::retain(bin);
-                    Part::taken(bin, at, n)
+            let mut out = Vec::new();
+            for i in 0..(*v).vsize.max(0) as usize {
+                let p = &*(*v).iov.add(i);
+                let leave = skip.min(p.iov_len);
+                let skipped = i == 0 || skip > 0;
+                skip -= leave;
+                if leave == p.iov_len && (skipped || !empty) {
+                    continue;
                 }
-            });
+                let at = (p.iov_base as *const u8).add(leave);
+                let n = p.iov_len - leave;
+                let block = match (*v).blocks.is_null() {
+                    true => std::ptr::null_mut(),
+                    false => *(*v).blocks.add(i),
+                };
+                out.push(match block.is_null() {
+                    true => Part::copy_of(std::slice::from_raw_parts(at, n)),
+                    false => {
+                        let bin = super::block::counted(block);
+                        purlin_term::bin::RcBin::retain(bin);
+                        Part::taken(bin, at, n)
+                    }
+                });
+            }
+            Some(out)
         }
-        Some(out)
     }
     /// Takes bytes off the front and returns how many are left. None if there are fewer.
     pub fn take(&mut self, mut n: usize) -> Option<usize> {

@@ -31,12 +31,15 @@ impl PortLock {
     /// # Safety
     /// The caller held a count, and does not touch the lock afterwards.
     pub unsafe fn let_go(l: *mut PortLock) -> isize {
-        let n = (*l).count.fetch_sub(1, Ordering::AcqRel) - 1;
-        if n == 0 {
-            libc::pthread_mutex_destroy((*l).mutex.get());
-            drop(Box::from_raw(l));
+        // SAFETY: the caller's count keeps the lock alive. With the last count nobody else uses it.
+        unsafe {
+            let n = (*l).count.fetch_sub(1, Ordering::AcqRel) - 1;
+            if n == 0 {
+                libc::pthread_mutex_destroy((*l).mutex.get());
+                drop(Box::from_raw(l));
+            }
+            n
         }
-        n
     }
 }
 

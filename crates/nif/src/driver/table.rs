@@ -365,13 +365,17 @@ fn open_code(path: &[u8], name: &[u8]) -> Result<Arc<Code>, Failure> {
 /// # Safety
 /// `handle` is a library that is open, and stays so.
 unsafe fn entry_of(handle: *mut c_void, name: &[u8]) -> Result<Entry, Failure> {
-    let init = libc::dlsym(handle, c"driver_init".as_ptr());
+    // SAFETY: the library is open.
+    let init = unsafe { libc::dlsym(handle, c"driver_init".as_ptr()) };
     if init.is_null() {
         return Err(Failure::NoInit);
     }
-    // SAFETY: the type of that function by the interface.
-    let f = std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *const Entry>(init);
-    let entry = f().as_ref().ok_or(Failure::InitFailed)?;
+    // SAFETY: the type of that function by the interface; it returns null or an entry.
+    let entry = unsafe {
+        let f = std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> *const Entry>(init);
+        f().as_ref()
+    };
+    let entry = entry.ok_or(Failure::InitFailed)?;
     let version = (entry.major_version, entry.minor_version);
     if entry.extended_marker != MARKER || version.0 < OLDEST || version > (MAJOR, MINOR) {
         return Err(Failure::Version);
@@ -379,7 +383,8 @@ unsafe fn entry_of(handle: *mut c_void, name: &[u8]) -> Result<Entry, Failure> {
     if c_bytes(entry.driver_name) != name {
         return Err(Failure::BadName);
     }
-    if entry.init.is_some_and(|f| f() != 0) {
+    // SAFETY: the driver's function.
+    if entry.init.is_some_and(|f| unsafe { f() } != 0) {
         return Err(Failure::InitFailed);
     }
     Ok(*entry)

@@ -30,7 +30,8 @@ impl Words<'_> {
     unsafe fn bytes(&mut self) -> Option<&'static [u8]> {
         let p = self.next()? as *const u8;
         let n = self.count()?;
-        (n == 0 || !p.is_null()).then(|| slice(p, n))
+        // SAFETY: by the contract of this function.
+        (n == 0 || !p.is_null()).then(|| unsafe { slice(p, n) })
     }
 }
 
@@ -48,65 +49,68 @@ unsafe fn build(words: &[u64], a: &mut Fragment) -> Option<Term> {
     let mut w = Words(words.iter());
     let mut stack: Vec<Term> = Vec::new();
     while let Some(kind) = w.next() {
-        let t = match kind {
-            // Nil.
-            1 => NIL,
-            // Atom, port, pid: the word of the term.
-            2 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_atom())?,
-            4 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_local_port())?,
-            10 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_local_pid())?,
-            // Integers: signed, unsigned, and the same by address.
-            3 => a.int(w.next()? as i64),
-            13 => a.uint(w.next()?),
-            15 => a.int((w.next()? as *const i64).as_ref().copied()?),
-            16 => a.uint((w.next()? as *const u64).as_ref().copied()?),
-            // A part of a block: its address, length and offset.
-            5 => {
-                let block = w.next()? as *mut Block;
-                let (n, at) = (w.count()?, w.count()?);
-                if block.is_null() {
-                    return None;
+        // SAFETY: the words are sent by a driver, so each is what its kind says.
+        let t = unsafe {
+            match kind {
+                // Nil.
+                1 => NIL,
+                // Atom, port, pid: the word of the term.
+                2 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_atom())?,
+                4 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_local_port())?,
+                10 => Some(Term::from_raw(w.next()?)).filter(|t| t.is_local_pid())?,
+                // Integers: signed, unsigned, and the same by address.
+                3 => a.int(w.next()? as i64),
+                13 => a.uint(w.next()?),
+                15 => a.int((w.next()? as *const i64).as_ref().copied()?),
+                16 => a.uint((w.next()? as *const u64).as_ref().copied()?),
+                // A part of a block: its address, length and offset.
+                5 => {
+                    let block = w.next()? as *mut Block;
+                    let (n, at) = (w.count()?, w.count()?);
+                    if block.is_null() {
+                        return None;
+                    }
+                    binary(a, Part::of(block, at, n)?)
                 }
-                binary(a, Part::of(block, at, n)?)
+                // A list of bytes; a list of bytes in front of the preceding term.
+                6 => a.byte_list(w.bytes()?, NIL),
+                9 => {
+                    let b = w.bytes()?;
+                    let tail = stack.pop()?;
+                    a.byte_list(b, tail)
+                }
+                7 => {
+                    let n = w.count()?;
+                    let items = top(&mut stack, n)?;
+                    a.tuple(&items)
+                }
+                // The last element is the tail.
+                8 => {
+                    let n = w.count()?.checked_sub(1)?;
+                    let tail = stack.pop()?;
+                    let items = top(&mut stack, n)?;
+                    a.list_tail(&items, tail)
+                }
+                11 => {
+                    let f = (w.next()? as *const f64).as_ref().copied()?;
+                    f.is_finite().then(|| a.float(f))?
+                }
+                // An external term.
+                12 => {
+                    let b = w.bytes()?;
+                    etf::decode(b, a, &CodeHooks, etf::Options::default())
+                        .ok()?
+                        .0
+                }
+                14 => a.binary(w.bytes()?),
+                17 => {
+                    let n = w.count()?;
+                    let items = top(&mut stack, n.checked_mul(2)?)?;
+                    let pairs: Vec<(Term, Term)> = items.chunks(2).map(|p| (p[0], p[1])).collect();
+                    map::from_pairs_unique(a, &pairs)?
+                }
+                _ => return None,
             }
-            // A list of bytes; a list of bytes in front of the preceding term.
-            6 => a.byte_list(w.bytes()?, NIL),
-            9 => {
-                let b = w.bytes()?;
-                let tail = stack.pop()?;
-                a.byte_list(b, tail)
-            }
-            7 => {
-                let n = w.count()?;
-                let items = top(&mut stack, n)?;
-                a.tuple(&items)
-            }
-            // The last element is the tail.
-            8 => {
-                let n = w.count()?.checked_sub(1)?;
-                let tail = stack.pop()?;
-                let items = top(&mut stack, n)?;
-                a.list_tail(&items, tail)
-            }
-            11 => {
-                let f = (w.next()? as *const f64).as_ref().copied()?;
-                f.is_finite().then(|| a.float(f))?
-            }
-            // An external term.
-            12 => {
-                let b = w.bytes()?;
-                etf::decode(b, a, &CodeHooks, etf::Options::default())
-                    .ok()?
-                    .0
-            }
-            14 => a.binary(w.bytes()?),
-            17 => {
-                let n = w.count()?;
-                let items = top(&mut stack, n.checked_mul(2)?)?;
-                let pairs: Vec<(Term, Term)> = items.chunks(2).map(|p| (p[0], p[1])).collect();
-                map::from_pairs_unique(a, &pairs)?
-            }
-            _ => return None,
         };
         stack.push(t);
     }
@@ -123,9 +127,11 @@ unsafe fn build(words: &[u64], a: &mut Fragment) -> Option<Term> {
 /// `words` are `n` words of a driver, as for [`build`].
 unsafe fn send(p: Option<Arc<CPort>>, to: Option<Term>, words: *const u64, n: c_int) -> c_int {
     let mut f = Fragment::new();
-    let words = slice(words, n.max(0) as usize);
-    let Some(t) = build(words, &mut f) else {
-        f.destroy();
+    // SAFETY: by the contract of this function.
+    let made = unsafe { build(slice(words, n.max(0) as usize), &mut f) };
+    let Some(t) = made else {
+        // SAFETY: nobody has seen its terms.
+        unsafe { f.destroy() };
         return -1;
     };
     let msg = OwnedTerm::from_parts(t, f);
