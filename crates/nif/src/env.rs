@@ -262,7 +262,7 @@ pub fn callback<R>(library: *const Library, f: impl FnOnce(*mut ErlNifEnv) -> R)
 /// `env` is null or an environment.
 #[inline(always)]
 pub unsafe fn hold(env: *const ErlNifEnv) -> Option<lent::Hold> {
-    // SAFETY: null was checked, and an environment is readable by any thread that has it.
+    // SAFETY: null is checked first; otherwise it is an environment.
     unsafe { (!env.is_null() && (*env).lent).then(lent::hold) }
 }
 

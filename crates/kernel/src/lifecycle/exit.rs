@@ -1,7 +1,7 @@
 //! The end of a process.
 //!
 //! # Orderings
-//! `tell_all` sets `EXITING` and then looks for what belongs to the process: names, timers, tables,
+//! `make_unreachable` sets `EXITING` and then looks for what belongs to the process: names, timers, tables,
 //! links. `Table::is_alive` is called by threads that have just stored such a thing for the
 //! process, and reads the state word. Each side has a `SeqCst` fence between its store and its
 //! loads. So either the caller of `is_alive` sees `EXITING` and undoes its store, or the process
@@ -80,6 +80,23 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     // All receivers share one copy of a large reason. The heap is freed only after this.
     let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
     crate::accounts::ended(cx);
+    let left = make_unreachable(p, me, reason);
+    notify(cx, me, reason);
+    // After notifying those who had linked to it or monitored it earlier.
+    if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
+        for s in std::mem::take(&mut e.behind_end) {
+            drain_dead(me, s as *mut Link);
+        }
+    }
+    drain_dead(me, left);
+}
+
+/// Takes a process out of everything by which others could find it. Returns the signals that it has
+/// not handled.
+///
+/// # Safety
+/// The contract of [`terminate`] holds for the process.
+unsafe fn make_unreachable(p: *mut Process, me: Term, reason: Term) -> *mut Link {
     (*p).state.begin_exit();
     delays::where_hot();
     // Pairs with the fence in `Table::is_alive`.
@@ -112,6 +129,15 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     // A process that is notified of the end must find it gone.
     table().withdraw(p, take_spare());
     delays::where_hot();
+    left
+}
+
+/// Notifies those who asked something of a process that has ended, or are tied to it.
+///
+/// # Safety
+/// The contract of [`terminate`] holds.
+unsafe fn notify(cx: &mut Cx, me: Term, reason: Term) {
+    let p = cx.proc;
     if let Some(e) = (*p).ext() {
         // Deferred work: notify those who asked for it that the process is gone.
         if let Some(r) = e.rare() {
@@ -142,13 +168,6 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
             tell(me, e, reason);
         }
     }
-    // After notifying those who had linked to it or monitored it earlier.
-    if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
-        for s in std::mem::take(&mut e.behind_end) {
-            drain_dead(me, s as *mut Link);
-        }
-    }
-    drain_dead(me, left);
 }
 
 /// Frees everything that the running process has, and its cell, after everybody was notified of its

@@ -156,16 +156,7 @@ pub unsafe fn spawn(
     // A process that is notified of the new one may send to it at once.
     me.in_transit.open();
     if events::watches_spawn(parent.as_ref()) {
-        let mut place = Fragment::new();
-        let mfa = match &o.request {
-            // A process spawned by a request starts in an internal function of stock's.
-            Some(r) if r.reply != Reply::Call => {
-                let mfa = place.tuple(&[m, f, args]);
-                [erts_internal(), spawn_init(), place.list(&[mfa])]
-            }
-            _ => [m, f, args],
-        };
-        events::sink().spawned(parent, me, o.link, mfa);
+        report(parent, me, [m, f, args], &o);
     }
     let mut token = None;
     if let Some(q) = parent.as_mut().filter(|q| q.has(SEQUENTIAL)) {
@@ -184,22 +175,7 @@ pub unsafe fn spawn(
         crate::sched::bind(p, o.scheduler);
     }
     if let Some(q) = parent.as_mut() {
-        if o.link {
-            me.ext_mut()
-                .links
-                .insert(Peer::of(q.pid()), Link { unlinking: 0 });
-            q.ext_mut()
-                .links
-                .insert(Peer::of(pid), Link { unlinking: 0 });
-        }
-        if let Some((k, alias, tag)) = o.monitor.take() {
-            me.ext_mut()
-                .watchers
-                .insert(k, Watcher::new(q.pid(), purlin_term::NIL));
-            q.ext_mut()
-                .monitors
-                .insert(k, Monitor::new(Target::Local(pid), alias, tag));
-        }
+        tie(q, me, pid, &mut o);
     }
     if o.max_heap.is_some() {
         me.ext_mut().max_heap = o.max_heap;
@@ -218,6 +194,47 @@ pub unsafe fn spawn(
     me.state.publish_queued(prio, o.own_thread);
     crate::sched::enqueue_new(p, prio);
     Ok((pid, words))
+}
+
+/// Reports the spawn to those who trace the parent or new processes.
+///
+/// # Safety
+/// `parent` is null or owned by the caller, who also owns `me`.
+#[cold]
+unsafe fn report(parent: *mut Process, me: &mut Process, mfa: [Term; 3], o: &Options) {
+    let mut place = Fragment::new();
+    let mfa = match &o.request {
+        // A process spawned by a request starts in an internal function of stock's.
+        Some(r) if r.reply != Reply::Call => {
+            let mfa = place.tuple(&mfa);
+            [erts_internal(), spawn_init(), place.list(&[mfa])]
+        }
+        _ => mfa,
+    };
+    events::sink().spawned(parent, me, o.link, mfa);
+}
+
+/// Links the parent to the new process, and makes its monitor, if the options ask for them.
+#[inline]
+fn tie(parent: &mut Process, me: &mut Process, pid: Term, o: &mut Options) {
+    if o.link {
+        me.ext_mut()
+            .links
+            .insert(Peer::of(parent.pid()), Link { unlinking: 0 });
+        parent
+            .ext_mut()
+            .links
+            .insert(Peer::of(pid), Link { unlinking: 0 });
+    }
+    if let Some((k, alias, tag)) = o.monitor.take() {
+        me.ext_mut()
+            .watchers
+            .insert(k, Watcher::new(parent.pid(), purlin_term::NIL));
+        parent
+            .ext_mut()
+            .monitors
+            .insert(k, Monitor::new(Target::Local(pid), alias, tag));
+    }
 }
 
 /// Sends the parent the reply that the process exists.
