@@ -139,7 +139,8 @@ unsafe fn give_up(all: Regions) {
         r.set_code(false);
         // Those who still hold part of it hold it like any other term.
         r.set_literal(false);
-        r.release();
+        // SAFETY: nobody points into the region without a count, and this is the queue's own.
+        unsafe { r.release() };
     }
 }
 
@@ -171,7 +172,8 @@ pub(crate) fn ended_within() {
 pub unsafe fn count(cx: &mut Cx, live: usize) {
     let asked = areas().asked.clone();
     if gc::stress() {
-        gc::stress_check_old_holds(&cx.heap, &asked);
+        // SAFETY: by the contract of this function.
+        unsafe { gc::stress_check_old_holds(&cx.heap, &asked) };
     }
     let ranges: Vec<(usize, usize)> = asked
         .iter()
@@ -188,9 +190,11 @@ pub unsafe fn count(cx: &mut Cx, live: usize) {
         let at = (w.raw() & !7) as usize;
         (lo..hi).contains(&at) && ranges.iter().any(|&(from, to)| (from..to).contains(&at))
     };
-    let found = cx.any_word(live, points);
+    // SAFETY: by the contract of this function.
+    let found = unsafe { cx.any_word(live, points) };
     if found {
         cx.heap.keep_generations();
-        cx.collect(0, live, Also::NONE, Sweep::Due);
+        // SAFETY: by the contract of this function.
+        unsafe { cx.collect(0, live, Also::NONE, Sweep::Due) };
     }
 }

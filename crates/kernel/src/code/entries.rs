@@ -125,7 +125,8 @@ impl Entries {
     /// `pc` is an instruction of loaded code.
     #[inline]
     pub unsafe fn is_patched(&self, pc: *const u64) -> bool {
-        self.is_patch(stands_at(pc))
+        // SAFETY: by the contract of this function.
+        unsafe { self.is_patch(stands_at(pc)) }
     }
     /// Returns the original number of the instruction at `pc`, whether patched or not.
     ///
@@ -133,9 +134,11 @@ impl Entries {
     /// `pc` is an instruction of loaded code.
     #[inline]
     pub unsafe fn opcode_at(&self, pc: *const u64) -> u16 {
-        let n = stands_at(pc);
+        // SAFETY: by the contract of this function.
+        let n = unsafe { stands_at(pc) };
         if self.is_patch(n) {
-            return self.original(pc, n);
+            // SAFETY: by the contract of this function.
+            return unsafe { self.original(pc, n) };
         }
         n
     }
@@ -153,14 +156,16 @@ impl Entries {
         // Without a record it is no longer patched, or is a word of its own (see
         // `breakpoint::gate`).
         all.get(&(pc as usize))
-            .map_or_else(|| stands_at(pc), |p| p.original)
+            // SAFETY: by the contract of this function.
+            .map_or_else(|| unsafe { stands_at(pc) }, |p| p.original)
     }
     /// Sets a breakpoint at the entry of a function.
     ///
     /// # Safety
     /// `pc` is an instruction of loaded code, which stays for the duration of the call.
     pub unsafe fn set_breakpoint(&self, pc: *const u64) {
-        let word = word(pc);
+        // SAFETY: by the contract of this function.
+        let word = unsafe { word(pc) };
         let mut all = self.patched.write();
         let p = all.entry(pc as usize).or_insert_with(|| Patched {
             original: word.load(Ordering::Relaxed),
@@ -169,7 +174,8 @@ impl Entries {
         if p.state == State::Compiled {
             word.store(p.original, Ordering::Release);
             p.state = State::Breakpoint;
-            self.forget_compiled(pc);
+            // SAFETY: only entries of functions are compiled.
+            unsafe { self.forget_compiled(pc) };
         }
         debug_assert!(!self.is_patch(p.original));
         word.store(BREAKPOINT, Ordering::Release);
@@ -179,7 +185,8 @@ impl Entries {
     /// # Safety
     /// The contract of [`Entries::set_breakpoint`] holds.
     pub unsafe fn clear_breakpoint(&self, pc: *const u64) {
-        self.restore(pc, State::Breakpoint);
+        // SAFETY: by the contract of this function.
+        unsafe { self.restore(pc, State::Breakpoint) };
     }
     /// Makes calls of the function at `pc` enter its compiled code at address `code`. Returns false
     /// if there is a breakpoint or other compiled code.
@@ -192,7 +199,8 @@ impl Entries {
         let Some(&Maker { enters, .. }) = self.maker.get() else {
             return false;
         };
-        let word = word(pc);
+        // SAFETY: by the contract of this function.
+        let word = unsafe { word(pc) };
         let mut all = self.patched.write();
         if all.contains_key(&(pc as usize)) {
             return false;
@@ -203,7 +211,8 @@ impl Entries {
         };
         debug_assert!(!self.is_patch(p.original));
         all.insert(pc as usize, p);
-        lead(pc).store(code, Ordering::Release);
+        // SAFETY: by the contract of this function.
+        unsafe { lead(pc).store(code, Ordering::Release) };
         // Stored last: a thread that reads it and then acquires finds the code.
         word.store(enters, Ordering::Release);
         true
@@ -213,7 +222,8 @@ impl Entries {
     /// # Safety
     /// The contract of [`Entries::publish`] holds.
     pub unsafe fn withdraw(&self, pc: *const u64) {
-        self.restore(pc, State::Compiled);
+        // SAFETY: by the contract of this function.
+        unsafe { self.restore(pc, State::Compiled) };
     }
     /// Restores the original word if the entry is in state `from`.
     ///
@@ -222,10 +232,12 @@ impl Entries {
     unsafe fn restore(&self, pc: *const u64, from: State) {
         let mut all = self.patched.write();
         if let Some(p) = all.get(&(pc as usize)).filter(|p| p.state == from) {
-            word(pc).store(p.original, Ordering::Release);
+            // SAFETY: by the contract of this function.
+            unsafe { word(pc).store(p.original, Ordering::Release) };
             all.remove(&(pc as usize));
             if from == State::Compiled {
-                self.lead_nowhere(pc);
+                // SAFETY: only entries of functions are compiled.
+                unsafe { self.lead_nowhere(pc) };
             }
         }
     }
@@ -236,7 +248,8 @@ impl Entries {
     /// The contract of [`Entries::publish`] holds.
     unsafe fn lead_nowhere(&self, pc: *const u64) {
         if let Some(m) = self.maker.get() {
-            lead(pc).store(m.none, Ordering::Release);
+            // SAFETY: by the contract of this function.
+            unsafe { lead(pc).store(m.none, Ordering::Release) };
         }
     }
     /// Does the same, and notifies the compiler.
@@ -244,7 +257,8 @@ impl Entries {
     /// # Safety
     /// The contract of [`Entries::publish`] holds.
     unsafe fn forget_compiled(&self, pc: *const u64) {
-        self.lead_nowhere(pc);
+        // SAFETY: by the contract of this function.
+        unsafe { self.lead_nowhere(pc) };
         if let Some(m) = self.maker.get() {
             m.who.forget(pc);
         }
@@ -270,7 +284,8 @@ impl Entries {
     /// `pc` is the instruction of such a line, of code that stays for the duration of the call.
     pub unsafe fn set_line_breakpoint(&self, pc: *const u64, on: bool) {
         let _owned = self.patched.write();
-        let word = word(pc);
+        // SAFETY: by the contract of this function.
+        let word = unsafe { word(pc) };
         debug_assert!([DEBUG_LINE, LINE_BREAKPOINT].contains(&word.load(Ordering::Relaxed)));
         let to = if on { LINE_BREAKPOINT } else { DEBUG_LINE };
         word.store(to, Ordering::Release);
@@ -291,7 +306,8 @@ pub fn entries() -> &'static Entries {
 #[inline(always)]
 pub unsafe fn stands_at(pc: *const u64) -> u16 {
     // Relaxed: a patch that leads to newly made data takes care of the ordering itself.
-    word(pc).load(Ordering::Relaxed)
+    // SAFETY: by the contract of this function.
+    unsafe { word(pc).load(Ordering::Relaxed) }
 }
 
 /// Does the same as [`stands_at`] in the interpreter's dispatch. An atomic load would cost one more
@@ -302,7 +318,8 @@ pub unsafe fn stands_at(pc: *const u64) -> u16 {
 /// `pc` is an instruction of loaded code.
 #[inline(always)]
 pub unsafe fn fetch(pc: *const u64) -> u16 {
-    (pc as *const u16).read_volatile()
+    // SAFETY: by the contract of this function.
+    unsafe { (pc as *const u16).read_volatile() }
 }
 
 /// Returns the address of the compiled code of the function at `pc`, or the stand-in, at this
@@ -312,7 +329,8 @@ pub unsafe fn fetch(pc: *const u64) -> u16 {
 /// `pc` is an instruction that a call may lead to.
 #[inline(always)]
 pub unsafe fn leads_to(pc: *const u64) -> u32 {
-    lead(pc).load(Ordering::Acquire)
+    // SAFETY: by the contract of this function.
+    unsafe { lead(pc).load(Ordering::Acquire) }
 }
 
 /// Returns the original number of the instruction at `pc`, even if a breakpoint or an entry to
@@ -322,7 +340,8 @@ pub unsafe fn leads_to(pc: *const u64) -> u32 {
 /// `pc` is an instruction of loaded code.
 #[inline]
 pub unsafe fn opcode_at(pc: *const u64) -> u16 {
-    entries().opcode_at(pc)
+    // SAFETY: by the contract of this function.
+    unsafe { entries().opcode_at(pc) }
 }
 
 /// Whether a breakpoint of a function stands at `pc`.
@@ -331,7 +350,8 @@ pub unsafe fn opcode_at(pc: *const u64) -> u16 {
 /// `pc` is an instruction of loaded code.
 #[inline]
 pub unsafe fn is_breakpoint(pc: *const u64) -> bool {
-    word(pc).load(Ordering::Acquire) == BREAKPOINT
+    // SAFETY: by the contract of this function.
+    unsafe { word(pc).load(Ordering::Acquire) == BREAKPOINT }
 }
 
 /// Whether the breakpoint of a line that can have one is set.
@@ -340,5 +360,6 @@ pub unsafe fn is_breakpoint(pc: *const u64) -> bool {
 /// `pc` is the instruction of such a line.
 #[inline]
 pub unsafe fn has_line_breakpoint(pc: *const u64) -> bool {
-    stands_at(pc) == LINE_BREAKPOINT
+    // SAFETY: by the contract of this function.
+    unsafe { stands_at(pc) == LINE_BREAKPOINT }
 }

@@ -17,8 +17,11 @@ pub(crate) const BOTTOM_WORDS: usize = 1;
 /// The block of the heap has [`BOTTOM_WORDS`] words behind `htop`.
 #[inline]
 pub unsafe fn push_bottom(heap: &mut Heap) {
-    heap.stop = heap.hend.sub(BOTTOM_WORDS);
-    (heap.stop as *mut u64).write(stubs().exit.as_ptr() as u64);
+    // SAFETY: the block has that many words at its end, which nothing else uses.
+    unsafe {
+        heap.stop = heap.hend.sub(BOTTOM_WORDS);
+        (heap.stop as *mut u64).write(stubs().exit.as_ptr() as u64);
+    }
 }
 
 /// Sets up the process in the context to start with `apply(m, f, args)`: bottom of the stack,
@@ -29,7 +32,8 @@ pub unsafe fn push_bottom(heap: &mut Heap) {
 /// The contract of [`push_bottom`] holds; the terms belong to the process.
 #[inline]
 pub unsafe fn enter_apply(cx: &mut Cx, m: Term, f: Term, args: Term) {
-    push_bottom(&mut cx.heap);
+    // SAFETY: by the contract of this function.
+    unsafe { push_bottom(&mut cx.heap) };
     cx.x[0] = m;
     cx.x[1] = f;
     cx.x[2] = args;

@@ -31,22 +31,25 @@ const SLACK_WORDS: usize = 8;
 /// The caller owns the process.
 #[inline(always)]
 pub(crate) unsafe fn pays(p: *mut Process) -> bool {
-    if !may(p) {
-        return false;
+    // SAFETY: the caller owns the process.
+    unsafe {
+        if !may(p) {
+            return false;
+        }
+        let me = &mut *p;
+        if is_uncompacted(me) {
+            return true;
+        }
+        if let Some(h) = me.boxed_heap() {
+            let (used, blocks, untidy) = sizes(h);
+            return pays_expanded(me, used, blocks, untidy);
+        }
+        let (block, free) = me.packed_words();
+        if block > INLINE_WORDS && free > SLACK_WORDS {
+            return block < SMALL_WORDS || grown(me, block - free);
+        }
+        me.mailbox.as_ref().is_some_and(|m| m.is_unused())
     }
-    let me = &mut *p;
-    if is_uncompacted(me) {
-        return true;
-    }
-    if let Some(h) = me.boxed_heap() {
-        let (used, blocks, untidy) = sizes(h);
-        return pays_expanded(me, used, blocks, untidy);
-    }
-    let (block, free) = me.packed_words();
-    if block > INLINE_WORDS && free > SLACK_WORDS {
-        return block < SMALL_WORDS || grown(me, block - free);
-    }
-    me.mailbox.as_ref().is_some_and(|m| m.is_unused())
 }
 
 /// Whether a process that waits may be compacted: it has no live registers, or they are known
@@ -56,7 +59,8 @@ pub(crate) unsafe fn pays(p: *mut Process) -> bool {
 /// The caller owns the process.
 #[inline]
 unsafe fn may(p: *mut Process) -> bool {
-    !(*p).has(TRACED) && ((*p).live == 0 || is_uncompacted(&mut *p))
+    // SAFETY: the caller owns the process.
+    unsafe { !(*p).has(TRACED) && ((*p).live == 0 || is_uncompacted(&mut *p)) }
 }
 
 fn is_uncompacted(p: &mut Process) -> bool {
@@ -81,7 +85,8 @@ pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
     let used = sizes(&cx.heap).0;
     if used >= LARGE_WORDS || gc::stress_roll(2) {
         let tight = is_tight(&cx.heap);
-        let little = holds_little(cx, live);
+        // SAFETY: by the contract of this function.
+        let little = unsafe { holds_little(cx, live) };
         let e = cx.process().ext_mut();
         match e.hibernation {
             Hibernation::Not => {
@@ -104,7 +109,8 @@ pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
             _ => {}
         }
     }
-    exactly(cx, live);
+    // SAFETY: by the contract of this function.
+    unsafe { exactly(cx, live) };
     false
 }
 
@@ -118,7 +124,8 @@ const LITTLE: usize = 500;
 /// # Safety
 /// The contract of [`Collect::collect`] holds.
 unsafe fn holds_little(cx: &mut Cx, live: usize) -> bool {
-    let dictionary: &[Term] = match cx.proc.as_mut().and_then(|p| p.ext()) {
+    // SAFETY: null or the running process, which this thread owns.
+    let dictionary: &[Term] = match unsafe { cx.proc.as_mut() }.and_then(|p| p.ext()) {
         Some(e) => e.dict.slots_mut(),
         None => &[],
     };
@@ -132,7 +139,8 @@ unsafe fn holds_little(cx: &mut Cx, live: usize) -> bool {
 /// The contract of [`Collect::collect`] holds.
 unsafe fn exactly(cx: &mut Cx, live: usize) {
     stays_awake(cx.process());
-    cx.collect(0, live, Also::NONE, Sweep::Exact);
+    // SAFETY: by the contract of this function.
+    unsafe { cx.collect(0, live, Also::NONE, Sweep::Exact) };
     let used = sizes(&cx.heap).0;
     if used >= LARGE_WORDS {
         let e = cx.process().ext_mut();
@@ -150,15 +158,18 @@ unsafe fn exactly(cx: &mut Cx, live: usize) {
 /// # Safety
 /// The contract of [`Collect::collect`] holds.
 pub unsafe fn collect_for_another(cx: &mut Cx, live: usize, full: bool) {
-    match cx.process().ext().map(|e| e.hibernation) {
-        Some(Hibernation::Compacted) if is_tight(&cx.heap) => {}
-        Some(Hibernation::Compacted | Hibernation::Uncompacted { .. }) => exactly(cx, live),
-        _ if full => {
-            cx.collect(0, live, Also::NONE, Sweep::Full);
-        }
-        _ => {
-            cx.heap.keep_generations();
-            cx.collect(0, live, Also::NONE, Sweep::Due);
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match cx.process().ext().map(|e| e.hibernation) {
+            Some(Hibernation::Compacted) if is_tight(&cx.heap) => {}
+            Some(Hibernation::Compacted | Hibernation::Uncompacted { .. }) => exactly(cx, live),
+            _ if full => {
+                cx.collect(0, live, Also::NONE, Sweep::Full);
+            }
+            _ => {
+                cx.heap.keep_generations();
+                cx.collect(0, live, Also::NONE, Sweep::Due);
+            }
         }
     }
 }
@@ -190,15 +201,18 @@ pub fn stays_awake(p: &mut Process) {
 /// The contract of [`compact`] holds.
 #[cold]
 pub unsafe fn vary(cx: &mut Cx, p: *mut Process) -> bool {
-    let words = match (*p).boxed_heap() {
-        Some(h) => sizes(h).0,
-        None => (*p).packed_words().0,
-    };
-    if gc::stress_once(8, words) {
-        compact(cx, p);
-        return false;
+    // SAFETY: the caller owns the process.
+    unsafe {
+        let words = match (*p).boxed_heap() {
+            Some(h) => sizes(h).0,
+            None => (*p).packed_words().0,
+        };
+        if gc::stress_once(8, words) {
+            compact(cx, p);
+            return false;
+        }
+        gc::stress_once(3, words) && may(p)
     }
-    gc::stress_once(3, words) && may(p)
 }
 
 /// Returns the words in use, the words of blocks and fragments, and whether there is more than one
@@ -242,7 +256,8 @@ pub(crate) const CROWD: usize = 50_000;
 /// The contract of [`compact`] holds.
 #[inline]
 pub(crate) unsafe fn settles(p: *mut Process) -> bool {
-    (*p).has(TIMER) && !(*p).has(SETTLED)
+    // SAFETY: the caller owns the process.
+    unsafe { (*p).has(TIMER) && !(*p).has(SETTLED) }
 }
 
 /// Compacts a process that begins to wait with a timeout for the first time and may well sleep for
@@ -253,16 +268,19 @@ pub(crate) unsafe fn settles(p: *mut Process) -> bool {
 /// The contract of [`compact`] holds.
 #[cold]
 pub unsafe fn settle(cx: &mut Cx, p: *mut Process) -> bool {
-    let me = &mut *p;
-    if !settles(p) || !(me.has_boxed_heap() || table().live() >= CROWD) {
-        return true;
+    // SAFETY: the caller owns the process.
+    unsafe {
+        let me = &mut *p;
+        if !settles(p) || !(me.has_boxed_heap() || table().live() >= CROWD) {
+            return true;
+        }
+        me.set_flag(SETTLED, true);
+        if me.heap_blocks_words() >= SMALL_WORDS {
+            return true;
+        }
+        compact(cx, p);
+        pays(p)
     }
-    me.set_flag(SETTLED, true);
-    if me.heap_blocks_words() >= SMALL_WORDS {
-        return true;
-    }
-    compact(cx, p);
-    pays(p)
 }
 
 /// Sweeps the large old generation of a waiting process until something comes for the process.
@@ -271,19 +289,22 @@ pub unsafe fn settle(cx: &mut Cx, p: *mut Process) -> bool {
 /// # Safety
 /// The contract of [`compact`] holds; the process was entered.
 unsafe fn sweep(cx: &mut Cx, p: *mut Process) -> bool {
-    cx.collect(0, (*p).live as usize, Also::NONE, Sweep::Idle);
-    while cx.heap.is_swept_in_steps() {
-        if (*p).state.load().has_news() || (gc::stress() && gc::stress_below(200) == 0) {
-            return false;
+    // SAFETY: the caller owns the process, which was entered: no term of it is in a register.
+    unsafe {
+        cx.collect(0, (*p).live as usize, Also::NONE, Sweep::Idle);
+        while cx.heap.is_swept_in_steps() {
+            if (*p).state.load().has_news() || (gc::stress() && gc::stress_below(200) == 0) {
+                return false;
+            }
+            cx.sweep_on();
         }
-        cx.sweep_on();
+        if gc::is_sparse(&cx.heap) {
+            return true;
+        }
+        let used = sizes(&cx.heap).0;
+        (*p).ext_mut().compacted_words = used;
+        false
     }
-    if gc::is_sparse(&cx.heap) {
-        return true;
-    }
-    let used = sizes(&cx.heap).0;
-    (*p).ext_mut().compacted_words = used;
-    false
 }
 
 /// Compacts a waiting process: a full sweep into a block of exactly the words in use, or a sweep in
@@ -293,60 +314,65 @@ unsafe fn sweep(cx: &mut Cx, p: *mut Process) -> bool {
 /// # Safety
 /// The caller owns the process, and `cx` runs none.
 pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
-    if !(pays(p) || gc::stress() && may(p)) {
+    // SAFETY: the caller owns the process.
+    if !unsafe { pays(p) || gc::stress() && may(p) } {
         return 0;
     }
-    let live = (*p).live as usize;
-    let hibernation = is_uncompacted(&mut *p)
-        .then(|| (*p).ext().map(|e| e.hibernation))
-        .flatten();
-    cx.enter(p);
-    stays_awake(&mut *p);
-    let blocks = |cx: &Cx| {
-        let h = &cx.heap;
-        let inline = if h.inline_block { h.block_words() } else { 0 };
-        h.block_words() - inline + h.old_block_words() + h.frag_words
-    };
-    let before = blocks(cx);
-    let mut moved = true;
-    if before > 0 {
-        // The process has not asked for this, so it does not pay for it.
-        let reds = cx.reds;
-        let limited = (*p).ext().is_some_and(|e| e.max_heap.is_some());
-        moved = limited || !gc::is_swept_idle(&cx.heap) || sweep(cx, p);
-        if moved {
-            cx.collect(0, live, Also::NONE, Sweep::Compact);
-        }
-        cx.reds = reds;
-    }
-    let after = blocks(cx);
-    let left_cell = !cx.heap.inline_block;
-    if let Some(uncompacted) = hibernation {
-        (*p).ext_mut().hibernation = match () {
-            _ if moved => Hibernation::Compacted,
-            // Something came meanwhile, so this is still to be done.
-            _ if cx.heap.is_swept_in_steps() => uncompacted,
-            _ => Hibernation::Not,
+    // SAFETY: the caller owns the process, which runs nowhere. Between `enter` and `leave` its heap
+    // is that of the context.
+    unsafe {
+        let live = (*p).live as usize;
+        let hibernation = is_uncompacted(&mut *p)
+            .then(|| (*p).ext().map(|e| e.hibernation))
+            .flatten();
+        cx.enter(p);
+        stays_awake(&mut *p);
+        let blocks = |cx: &Cx| {
+            let h = &cx.heap;
+            let inline = if h.inline_block { h.block_words() } else { 0 };
+            h.block_words() - inline + h.old_block_words() + h.frag_words
         };
-    }
-    cx.leave((*p).pc, live);
-    let me = &mut *p;
-    if me.mailbox.as_ref().is_some_and(|m| m.is_unused()) {
-        Mailbox::destroy(me.mailbox);
-        me.mailbox = std::ptr::null_mut();
-    }
-    // A heap that has left the cell never returns to it.
-    let cell_words = me.inline_words();
-    if let Some(e) = me.ext() {
-        e.monitors.compact();
-        if left_cell {
-            e.dict.settle(cell_words, INLINE_WORDS);
+        let before = blocks(cx);
+        let mut moved = true;
+        if before > 0 {
+            // The process has not asked for this, so it does not pay for it.
+            let reds = cx.reds;
+            let limited = (*p).ext().is_some_and(|e| e.max_heap.is_some());
+            moved = limited || !gc::is_swept_idle(&cx.heap) || sweep(cx, p);
+            if moved {
+                cx.collect(0, live, Also::NONE, Sweep::Compact);
+            }
+            cx.reds = reds;
         }
-        if moved && (after >= SMALL_WORDS || e.compacted_words != 0) {
-            e.compacted_words = after;
+        let after = blocks(cx);
+        let left_cell = !cx.heap.inline_block;
+        if let Some(uncompacted) = hibernation {
+            (*p).ext_mut().hibernation = match () {
+                _ if moved => Hibernation::Compacted,
+                // Something came meanwhile, so this is still to be done.
+                _ if cx.heap.is_swept_in_steps() => uncompacted,
+                _ => Hibernation::Not,
+            };
         }
-    } else if moved && after >= SMALL_WORDS {
-        me.ext_mut().compacted_words = after;
+        cx.leave((*p).pc, live);
+        let me = &mut *p;
+        if me.mailbox.as_ref().is_some_and(|m| m.is_unused()) {
+            Mailbox::destroy(me.mailbox);
+            me.mailbox = std::ptr::null_mut();
+        }
+        // A heap that has left the cell never returns to it.
+        let cell_words = me.inline_words();
+        if let Some(e) = me.ext() {
+            e.monitors.compact();
+            if left_cell {
+                e.dict.settle(cell_words, INLINE_WORDS);
+            }
+            if moved && (after >= SMALL_WORDS || e.compacted_words != 0) {
+                e.compacted_words = after;
+            }
+        } else if moved && after >= SMALL_WORDS {
+            me.ext_mut().compacted_words = after;
+        }
+        before.saturating_sub(after) * 8
     }
-    before.saturating_sub(after) * 8
 }

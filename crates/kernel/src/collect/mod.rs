@@ -20,6 +20,7 @@
 //! the heap.
 //!
 //! [`Heap::window`]: purlin_term::heap::Heap::window
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod compact;
 
@@ -115,12 +116,17 @@ impl Collect for Cx {
             Sweep::Rest | Sweep::Settle | Sweep::Idle | Sweep::Exact | Sweep::Compact => 0,
         };
         let x = self.x.as_mut_ptr();
-        let regs = std::slice::from_raw_parts_mut(x, live);
-        let one = match also.x_beyond(live) {
-            Some(n) => std::slice::from_raw_parts_mut(x.add(n), 1),
-            None => &mut [],
+        // SAFETY: the X registers are an array, of which `live` is a part, and `also` lies behind.
+        let (regs, one) = unsafe {
+            let regs = std::slice::from_raw_parts_mut(x, live);
+            let one = match also.x_beyond(live) {
+                Some(n) => std::slice::from_raw_parts_mut(x.add(n), 1),
+                None => &mut [],
+            };
+            (regs, one)
         };
-        let dictionary: &mut [Term] = match self.proc.as_mut().and_then(|p| p.ext()) {
+        // SAFETY: null or the running process, which this thread owns.
+        let dictionary: &mut [Term] = match unsafe { self.proc.as_mut() }.and_then(|p| p.ext()) {
             Some(e) => e.dict.slots_mut(),
             None => &mut [],
         };
@@ -128,18 +134,22 @@ impl Collect for Cx {
             crate::sched::let_others();
         }
         let roots = &mut [regs, one, dictionary];
-        let mut words = match sweep {
-            Sweep::Due => gc::collect(&mut self.heap, need, roots, false),
-            Sweep::Full => gc::collect(&mut self.heap, need, roots, true),
-            Sweep::Rest => gc::rest(&mut self.heap, roots),
-            Sweep::Settle => gc::settle(&mut self.heap, roots),
-            Sweep::Idle => gc::sweep_idle(&mut self.heap, roots),
-            Sweep::Exact | Sweep::Compact => gc::shrink_to_fit(&mut self.heap, roots),
+        // SAFETY: these are all roots, and by the contract they hold terms of this process.
+        let mut words = unsafe {
+            match sweep {
+                Sweep::Due => gc::collect(&mut self.heap, need, roots, false),
+                Sweep::Full => gc::collect(&mut self.heap, need, roots, true),
+                Sweep::Rest => gc::rest(&mut self.heap, roots),
+                Sweep::Settle => gc::settle(&mut self.heap, roots),
+                Sweep::Idle => gc::sweep_idle(&mut self.heap, roots),
+                Sweep::Exact | Sweep::Compact => gc::shrink_to_fit(&mut self.heap, roots),
+            }
         };
         // At the memory limit, collect the garbage of a process before its size is checked.
         let pressed = memory::is_pressed(self);
         if pressed && sweep == Sweep::Due {
-            words += gc::collect(&mut self.heap, need, roots, true);
+            // SAFETY: as above.
+            words += unsafe { gc::collect(&mut self.heap, need, roots, true) };
         }
         if fresh != 0 {
             crate::accounts::allocated(self, fresh);
@@ -168,16 +178,19 @@ impl Collect for Cx {
     }
 
     unsafe fn sweep_on(&mut self) {
-        gc::step(&mut self.heap);
+        // SAFETY: by the contract of this function.
+        unsafe { gc::step(&mut self.heap) };
     }
 
     unsafe fn any_word(&mut self, live: usize, passes: impl Fn(&Term) -> bool) -> bool {
         let words = |p: *const Term, n: usize| match n {
             0 => &[][..],
-            _ => std::slice::from_raw_parts(p, n),
+            // SAFETY: each area is that long; its words are initialized, if not all terms.
+            _ => unsafe { std::slice::from_raw_parts(p, n) },
         };
         let h = &self.heap;
-        let dictionary: &[Term] = match self.proc.as_mut().and_then(|p| p.ext()) {
+        // SAFETY: null or the running process, which this thread owns.
+        let dictionary: &[Term] = match unsafe { self.proc.as_mut() }.and_then(|p| p.ext()) {
             Some(e) => e.dict.slots_mut(),
             None => &[],
         };
@@ -213,16 +226,20 @@ impl Collect for Cx {
 /// or found since [`forget_registers`] cleared them.
 #[cold]
 pub(crate) unsafe fn verify_received(cx: &mut Cx, refused: bool) {
-    let dictionary: &[Term] = match cx.proc.as_mut().and_then(|p| p.ext()) {
+    // SAFETY: null or the running process, which this thread owns.
+    let dictionary: &[Term] = match unsafe { cx.proc.as_mut() }.and_then(|p| p.ext()) {
         Some(e) => e.dict.slots_mut(),
         None => &[],
     };
     let registers = if refused { 0 } else { FORGOTTEN };
-    gc::stress_look(
-        &cx.heap,
-        &[&cx.x[..registers], dictionary],
-        "after a receive",
-    );
+    // SAFETY: by the contract of this function.
+    unsafe {
+        gc::stress_look(
+            &cx.heap,
+            &[&cx.x[..registers], dictionary],
+            "after a receive",
+        );
+    }
 }
 
 /// Stress mode: clears all registers that are dead.

@@ -125,21 +125,28 @@ pub unsafe fn spawn(
         .reserve(take_spare())
         .map_err(|_| SpawnError::SystemLimit)?;
     if o.own_thread && !crate::sched::own::start(table().index(p)) {
-        table().withdraw(p, None);
-        table().release(p);
+        // SAFETY: the reserved cell is this thread's, and nobody has seen it.
+        unsafe {
+            table().withdraw(p, None);
+            table().release(p);
+        }
         return Err(SpawnError::SystemLimit);
     }
     crate::timer::make_room(table().index(p));
     crate::sched::count_spawn();
-    let (gl, parent_data) = match parent.as_ref() {
+    // SAFETY: null or owned by the caller.
+    let (gl, parent_data) = match unsafe { parent.as_ref() } {
         Some(q) => (q.group_leader, q.pid().pid_data()),
         None => (pid, pid.pid_data()),
     };
-    Process::init(p, gl, parent_data);
-    let me = &mut *p;
+    // SAFETY: the reserved cell is this thread's until the process is published.
+    let me = unsafe {
+        Process::init(p, gl, parent_data);
+        &mut *p
+    };
     if gl == am::UNDEFINED {
-        let copy = (*parent)
-            .ext()
+        // SAFETY: without a parent the group leader is a pid; the caller owns the parent.
+        let copy = unsafe { (*parent).ext() }
             .and_then(|e| e.group_leader.as_ref())
             .map(|t| Box::new(OwnedTerm::copy_of(t.term())));
         me.ext_mut().group_leader = copy;
@@ -149,17 +156,22 @@ pub unsafe fn spawn(
     let (pc, live) = entry(m, f, args, &mut regs);
     let arity = args.list_iter().count();
     me.initial_call = code::export(m, f, arity as u32);
-    let words = fill(me, pc, &regs[..live], &o);
+    // SAFETY: the process is new, and the arguments stay for the call.
+    let words = unsafe { fill(me, pc, &regs[..live], &o) };
     if o.system {
         me.flags |= SYSTEM;
     }
     // A process that is notified of the new one may send to it at once.
     me.in_transit.open();
-    if events::watches_spawn(parent.as_ref()) {
-        report(parent, me, [m, f, args], &o);
+    // SAFETY: the parent is null or owned by the caller, and the new process is this thread's.
+    unsafe {
+        if events::watches_spawn(parent.as_ref()) {
+            report(parent, me, [m, f, args], &o);
+        }
     }
     let mut token = None;
-    if let Some(q) = parent.as_mut().filter(|q| q.has(SEQUENTIAL)) {
+    // SAFETY: null or owned by the caller.
+    if let Some(q) = unsafe { parent.as_mut() }.filter(|q| q.has(SEQUENTIAL)) {
         token::inherit(q, me);
         if let Some(r) = &o.request {
             token = token::spawned(q, me, [m, f, args], r);
@@ -174,13 +186,15 @@ pub unsafe fn spawn(
     if o.scheduler != 0 {
         crate::sched::bind(p, o.scheduler);
     }
-    if let Some(q) = parent.as_mut() {
+    // SAFETY: null or owned by the caller.
+    if let Some(q) = unsafe { parent.as_mut() } {
         tie(q, me, pid, &mut o);
     }
     if o.max_heap.is_some() {
         me.ext_mut().max_heap = o.max_heap;
     }
-    if let (Some(q), Some(r)) = (parent.as_ref(), &o.request)
+    // SAFETY: null or owned by the caller.
+    if let (Some(q), Some(r)) = (unsafe { parent.as_ref() }, &o.request)
         && r.reply == Reply::Message
     {
         reply(q.pid(), r, pid, token);
@@ -211,7 +225,8 @@ unsafe fn report(parent: *mut Process, me: &mut Process, mfa: [Term; 3], o: &Opt
         }
         _ => mfa,
     };
-    events::sink().spawned(parent, me, o.link, mfa);
+    // SAFETY: by the contract of this function.
+    unsafe { events::sink().spawned(parent, me, o.link, mfa) };
 }
 
 /// Links the parent to the new process, and makes its monitor, if the options ask for them.
@@ -293,12 +308,17 @@ unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) -> 
         *c = copy::copy(t, &mut b);
     }
     for (i, c) in copies[..regs.len()].iter().enumerate() {
-        b.at.add(i).write(*c);
+        // SAFETY: the block has room for the terms and the registers behind them.
+        unsafe { b.at.add(i).write(*c) };
     }
-    let stop = block.add(size - crate::code::entry::BOTTOM_WORDS);
-    (stop as *mut u64).write(code::stubs().exit.as_ptr() as u64);
     me.live = regs.len() as u16;
     me.pc = pc;
-    me.set_first_block(block..block.add(size), b.at, stop, b.off_heap);
+    // SAFETY: the block has `size` words, the last of which are free for the bottom of the stack,
+    // and the process has no other heap.
+    unsafe {
+        let stop = block.add(size - crate::code::entry::BOTTOM_WORDS);
+        (stop as *mut u64).write(code::stubs().exit.as_ptr() as u64);
+        me.set_first_block(block..block.add(size), b.at, stop, b.off_heap);
+    }
     words
 }
