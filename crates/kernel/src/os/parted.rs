@@ -1,20 +1,19 @@
-//! Files of a forked process. Parent and child share the position of each open file, so each misses
-//! what the other reads. The child therefore opens its files anew, at the positions they had at the
-//! fork.
+//! Open files of a process that was forked: a descriptor that parent and child have in common has one place in its file for both, so
+//! what the one reads the other misses. The child opens its files anew, at the places where they were as it was forked.
 
 use std::ffi::CString;
 
-/// Prefix of files in memory, which stay shared.
+/// Memory that has a descriptor is for both.
 const MEMORY: &str = "/memfd:";
 
-/// An open file and its position.
+/// An open file, and its place.
 pub(crate) struct Open {
     fd: i32,
     at: i64,
 }
 
-/// Returns the regular files that this process has open, except standard input and output. Empty if
-/// the system does not list a process's files.
+/// The regular files that this process has open, but for its standard input and output. Where the system does not show a process its
+/// files there are none.
 pub(crate) fn open_files() -> Vec<Open> {
     let Ok(all) = std::fs::read_dir("/proc/self/fd") else {
         return Vec::new();
@@ -27,7 +26,7 @@ pub(crate) fn open_files() -> Vec<Open> {
         if std::fs::read_link(name(fd)).is_ok_and(memory) {
             return None;
         }
-        // SAFETY: system calls on a descriptor; each reports whether it has worked.
+        // SAFETY: plain calls, of which each says whether it has worked.
         unsafe {
             let mut s: libc::stat = std::mem::zeroed();
             if libc::fstat(fd, &raw mut s) != 0 || s.st_mode & libc::S_IFMT != libc::S_IFREG {
@@ -46,7 +45,7 @@ fn name(fd: i32) -> String {
     format!("/proc/self/fd/{fd}")
 }
 
-/// Opens these files anew. A file that cannot be opened stays shared.
+/// Opens these files of this process anew. One that cannot be opened stays shared.
 pub(crate) fn part(all: &[Open]) {
     for f in all {
         if let Ok(name) = CString::new(name(f.fd)) {
@@ -56,7 +55,7 @@ pub(crate) fn part(all: &[Open]) {
 }
 
 fn part_one(&Open { fd, at }: &Open, name: &CString) {
-    // SAFETY: system calls on a descriptor of this process; each reports whether it has worked.
+    // SAFETY: plain calls, of which each says whether it has worked; the descriptor is this process's.
     unsafe {
         let (how, kept) = (
             libc::fcntl(fd, libc::F_GETFL),
@@ -83,7 +82,7 @@ mod tests {
     use std::io::{Read, Seek, SeekFrom, Write};
     use std::os::fd::AsRawFd;
 
-    /// Afterwards a descriptor has a position of its own: that of a duplicate does not change.
+    /// A descriptor has its place to itself afterwards: that of a copy stays where it was.
     #[test]
     fn a_file_has_its_own_place() {
         let path = std::env::temp_dir().join(format!("purlin-parted-{}", std::process::id()));
@@ -96,7 +95,7 @@ mod tests {
         std::fs::remove_file(&path).expect("removes");
         let mut files = super::open_files();
         files.retain(|f| f.fd == other.as_raw_fd());
-        // Advance the shared position after it was recorded.
+        // The other one goes on before the place is taken.
         let mut two = [0; 2];
         one.read_exact(&mut two).expect("reads");
         super::part(&files);
