@@ -7,7 +7,7 @@
 //!   (`purlin_term::fun::lead_word`). So compiled code calls every function in the same way.
 //! * A function has machine code only while nothing else, such as a breakpoint, stands at its
 //!   entry. See `entries.rs`.
-//! * Only [`Compiled`] compiles, publishes and drops machine code.
+//! * Only [`Compiler`] compiles, publishes and drops machine code.
 
 use super::{Module, epochs};
 use crate::cx::Cx;
@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// The compiler and owner of machine code.
-pub trait Compiled: Sync {
+pub trait Compiler: Sync {
     /// Called before the code at these addresses is freed.
     fn forget(&self, code: std::ops::Range<usize>);
     /// Called before a process runs. Returns the number of reductions after which to interrupt it
@@ -43,30 +43,30 @@ pub trait Compiled: Sync {
     fn loaded(&self, module: &Module);
 }
 
-static COMPILED: OnceLock<&'static dyn Compiled> = OnceLock::new();
+static COMPILER: OnceLock<&'static dyn Compiler> = OnceLock::new();
 
 /// Installs the compiler. Only the first call has an effect.
-pub fn set_compiled(who: &'static dyn Compiled) {
-    let _ = COMPILED.set(who);
+pub fn set_compiler(who: &'static dyn Compiler) {
+    let _ = COMPILER.set(who);
 }
 
 /// The installed compiler, if there is one.
 #[inline]
-pub fn compiled() -> Option<&'static dyn Compiled> {
-    COMPILED.get().copied()
+pub fn compiler() -> Option<&'static dyn Compiler> {
+    COMPILER.get().copied()
 }
 
 /// Number of times that machine code was invalidated for a breakpoint.
-static TAKEN_BACK: AtomicU64 = AtomicU64::new(0);
+static INVALIDATIONS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns a number that changes whenever machine code is invalidated for a breakpoint. Other
 /// threads may still be running that code.
-pub fn taken_back() -> u64 {
-    TAKEN_BACK.load(Ordering::Acquire)
+pub fn invalidations() -> u64 {
+    INVALIDATIONS.load(Ordering::Acquire)
 }
 /// Counts such an invalidation.
-pub fn takes_back() {
-    TAKEN_BACK.fetch_add(1, Ordering::Release);
+pub fn count_invalidation() {
+    INVALIDATIONS.fetch_add(1, Ordering::Release);
 }
 
 /// The number of the instruction at the entry of a compiled function.
@@ -80,7 +80,7 @@ pub fn number() -> u16 {
 }
 
 /// Makes the word before the entry of a function lead to the interpreter.
-pub(super) fn leads_nowhere(words: &mut [u64], f: &LoweredFunction) {
+pub(super) fn clear_lead(words: &mut [u64], f: &LoweredFunction) {
     let Some(w) = (f.entry as usize)
         .checked_sub(1)
         .and_then(|i| words.get_mut(i))
@@ -119,7 +119,7 @@ pub(crate) fn enter(cx: &mut Cx) {
 /// Starts a time slice of a process that may run machine code.
 #[inline]
 pub(crate) fn begins(cx: &mut Cx) {
-    let Some(c) = compiled() else { return };
+    let Some(c) = compiler() else { return };
     cx.compiled = true;
     let piece = c.begins();
     let (by, turn) = uneven(cx);
@@ -165,7 +165,7 @@ fn anywhere(turn: u32) -> i64 {
 pub(crate) fn goes_on(cx: &mut Cx) {
     sample_at(cx, cx.interp.pc);
     let mut soon = SOON - uneven(cx).0;
-    if let Some(c) = compiled() {
+    if let Some(c) = compiler() {
         soon = c.begins().unwrap_or(soon);
     }
     let n = cx.sampled_reds.min(soon - cx.reds.min(0));
@@ -188,7 +188,7 @@ const IN_VAIN: i16 = 10_000;
 /// `pc` is an instruction that the process is about to run. All live values are in memory, none in
 /// machine registers alone.
 #[inline(always)]
-pub unsafe fn left_for(cx: *mut Cx, pc: *const u64) {
+pub unsafe fn count_exit(cx: *mut Cx, pc: *const u64) {
     // The upper bits of a product by the golden ratio are evenly distributed.
     let evenly = (pc as u64 >> 3).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let place = (evenly >> (64 - LEFT_PLACES.ilog2())) as usize;
@@ -196,7 +196,7 @@ pub unsafe fn left_for(cx: *mut Cx, pc: *const u64) {
     let n = unsafe { &mut (&mut (*cx).left)[place] };
     *n += 1;
     if *n == CALLS {
-        let made = compiled().is_some_and(|c| c.called(pc));
+        let made = compiler().is_some_and(|c| c.called(pc));
         *n = if made { 0 } else { CALLS - IN_VAIN };
     }
 }
@@ -214,7 +214,7 @@ pub(crate) fn sample(cx: &mut Cx, used: u64) {
     cx.sampled = cx.sampled.wrapping_add(used);
     // A process that yields early is sampled as often as its running time warrants.
     cx.until_sample -= used as i64;
-    if cx.until_sample <= 0 && compiled().is_some_and(|c| cx.sampled >= c.starts()) {
+    if cx.until_sample <= 0 && compiler().is_some_and(|c| cx.sampled >= c.starts()) {
         cx.until_sample = match cx.in_vain {
             _ if cx.sampled < NEW => SOON,
             0..SAMPLES_IN_VAIN => SAMPLED,
@@ -231,7 +231,7 @@ const RARELY_SAMPLED: i64 = 32_000;
 const SAMPLES_IN_VAIN: u32 = 256;
 
 fn sample_at(cx: &mut Cx, pc: *const u64) {
-    let Some(c) = compiled() else { return };
+    let Some(c) = compiler() else { return };
     // SAFETY: the process was about to run the instruction at `pc`.
     if pc.is_null() {
         return;

@@ -54,11 +54,11 @@ const DEBUG_LINE: u16 = number(Op::DebugLine, &[Form::H]);
 const LINE_BREAKPOINT: u16 = number(Op::LineBreakpoint, &[Form::H]);
 
 /// The compiler. Without one, no entry is ever published.
-pub trait Compiled: Sync {
+pub trait Invalidated: Sync {
     /// Called when the compiled code of the function at `entry` must no longer be entered: its word
     /// holds the original again, and nothing leads to its code. The caller holds the owner's lock,
     /// so this must not call the owner.
-    fn forget(&self, entry: *const u64);
+    fn invalidated(&self, entry: *const u64);
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ enum State {
 
 /// The compiler, and the values stored at entries with and without compiled code.
 struct Maker {
-    who: &'static dyn Compiled,
+    who: &'static dyn Invalidated,
     /// The number of the instruction that enters compiled code.
     enters: u16,
     /// The stand-in for the code of a function that has none.
@@ -111,7 +111,7 @@ unsafe fn lead<'a>(pc: *const u64) -> &'a AtomicU32 {
 impl Entries {
     /// Installs the compiler, the number of the instruction that enters compiled code, and the
     /// stand-in for the code of a function that has none. Only the first call has an effect.
-    pub fn install(&self, who: &'static dyn Compiled, enters: u16, none: u32) {
+    pub fn install(&self, who: &'static dyn Invalidated, enters: u16, none: u32) {
         let _ = self.maker.set(Maker { who, enters, none });
     }
     fn is_patch(&self, number: u16) -> bool {
@@ -175,7 +175,7 @@ impl Entries {
             word.store(p.original, Ordering::Release);
             p.state = State::Breakpoint;
             // SAFETY: only entries of functions are compiled.
-            unsafe { self.forget_compiled(pc) };
+            unsafe { self.invalidate(pc) };
         }
         debug_assert!(!self.is_patch(p.original));
         word.store(BREAKPOINT, Ordering::Release);
@@ -237,7 +237,7 @@ impl Entries {
             all.remove(&(pc as usize));
             if from == State::Compiled {
                 // SAFETY: only entries of functions are compiled.
-                unsafe { self.lead_nowhere(pc) };
+                unsafe { self.clear_lead(pc) };
             }
         }
     }
@@ -246,7 +246,7 @@ impl Entries {
     ///
     /// # Safety
     /// The contract of [`Entries::publish`] holds.
-    unsafe fn lead_nowhere(&self, pc: *const u64) {
+    unsafe fn clear_lead(&self, pc: *const u64) {
         if let Some(m) = self.maker.get() {
             // SAFETY: by the contract of this function.
             unsafe { lead(pc).store(m.none, Ordering::Release) };
@@ -256,11 +256,11 @@ impl Entries {
     ///
     /// # Safety
     /// The contract of [`Entries::publish`] holds.
-    unsafe fn forget_compiled(&self, pc: *const u64) {
+    unsafe fn invalidate(&self, pc: *const u64) {
         // SAFETY: by the contract of this function.
-        unsafe { self.lead_nowhere(pc) };
+        unsafe { self.clear_lead(pc) };
         if let Some(m) = self.maker.get() {
-            m.who.forget(pc);
+            m.who.invalidated(pc);
         }
     }
     /// Drops all records of the code at these addresses, which is about to be freed and which
@@ -273,7 +273,7 @@ impl Entries {
             let goes = code.contains(&at);
             if goes && p.state == State::Compiled {
                 // SAFETY: the code is not freed yet; only entries of functions are compiled.
-                unsafe { self.forget_compiled(at as *const u64) };
+                unsafe { self.invalidate(at as *const u64) };
             }
             !goes
         });

@@ -581,7 +581,7 @@ fn prepare_from(bytes: &[u8], image: Option<&Image>) -> Result<Prepared, LoadFai
         *f = format!("{}.erl", file.module());
     }
     for f in &functions {
-        super::compiled::leads_nowhere(&mut words, f);
+        super::compiled::clear_lead(&mut words, f);
     }
     let code = Code::new(&words);
     drop(words);

@@ -72,7 +72,7 @@ pub struct Module {
 impl Drop for Module {
     fn drop(&mut self) {
         super::breakpoint::breakpoints().forget(self.addresses());
-        if let Some(c) = super::compiled::compiled() {
+        if let Some(c) = super::compiled::compiler() {
             c.forget(self.addresses());
         }
         super::entries::entries().forget(self.addresses());
@@ -470,7 +470,7 @@ fn make_current(v: &mut Versions, m: Arc<Module>) {
         }
     }
     super::breakpoint::breakpoints().loaded(&m);
-    if let Some(c) = super::compiled::compiled() {
+    if let Some(c) = super::compiled::compiler() {
         c.loaded(&m);
     }
     v.current = Some(m);
