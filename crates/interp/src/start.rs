@@ -4,7 +4,7 @@ use super::apply::{MOST_APPLIED, i_apply};
 use super::handler::op;
 use super::{Exit, exc};
 use crate::code;
-use crate::code::entry::{APPLY_LIVE, push_bottom};
+use crate::code::start::{APPLY_LIVE, push_bottom};
 use crate::collect::compact;
 use crate::cx::Cx;
 use purlin_term::am;

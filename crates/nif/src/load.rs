@@ -102,7 +102,7 @@ fn load_nif_2(cx: &mut Cx, [path, info]: [Term; 2]) -> BifResult {
     // export.
     let pc = unsafe {
         match breakpoint::is_breakpoint(cx.bif_pc) {
-            true => breakpoint::beyond(cx.heap.stop),
+            true => breakpoint::return_address(cx.heap.stop),
             false => cx.bif_pc,
         }
     };

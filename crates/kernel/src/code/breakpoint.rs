@@ -94,7 +94,7 @@ pub fn frame_words(word: u64) -> Option<usize> {
 /// # Safety
 /// `at` is the top of a stack, at the beginning of a function or where a native is called through
 /// its export.
-pub unsafe fn beyond(mut at: *mut Term) -> *const u64 {
+pub unsafe fn return_address(mut at: *mut Term) -> *const u64 {
     // SAFETY: by the contract of this function; a trace frame has that many words.
     unsafe {
         while let Some(words) = frame_words(*(at as *const u64)) {

@@ -1,10 +1,10 @@
 //! Loading in two steps: `prepare` does all the work and touches nothing that runs; `finish` makes
 //! the module current.
 
-use super::areas::Literals;
 use super::coverage::Counters;
 use super::debugger::{self, Debug};
 use super::image::{self, Image};
+use super::literal_areas::Literals;
 use super::memory::Code;
 use super::perf::Marks;
 use super::versions::{Module, current, finish_all, finish_on_load, was_loaded};
@@ -291,7 +291,7 @@ impl Env for Names<'_> {
 
 /// The regions of a version's literals.
 struct Regions {
-    /// Whether they can be released, see `areas.rs`.
+    /// Whether they can be released, see `literal_areas.rs`.
     counted: bool,
     all: Literals,
 }

@@ -3,30 +3,30 @@
 //!
 //! # Invariants
 //! * The code of a module stays at its address until the module is purged, and so does everything
-//!   that the code refers to (its string table). Literals lie in regions. `areas.rs` says who may
-//!   refer to the literals of purged modules, and when they are freed.
+//!   that the code refers to (its string table). Literals lie in regions. `literal_areas.rs` says
+//!   who may refer to the literals of purged modules, and when they are freed.
 //! * An `Arc` of a module keeps its code in memory for those who read it. A purge finds the
 //!   processes that run it.
 #![deny(unsafe_op_in_unsafe_fn)]
 
-pub mod areas;
 pub mod breakpoint;
 pub mod compiled;
 pub mod coverage;
 pub mod debugger;
 mod disasm;
 pub mod entries;
-pub mod entry;
 pub mod epochs;
 pub mod image;
+pub mod literal_areas;
 pub(crate) mod load;
 pub mod memory;
-pub mod objects;
+pub mod object_files;
 pub mod perf;
 pub mod permission;
 pub mod purge;
 mod purge_count;
 pub mod stack;
+pub mod start;
 mod versions;
 
 pub use entries::{fetch, opcode_at};

@@ -60,7 +60,7 @@ pub fn location<A: Alloc>(to: &mut A, p: &Place) -> Term {
 /// Builds the stack trace that a match specification receives: the functions that the called
 /// function returns to. `most` is the number of entries that it asks for, if it does; the maximum
 /// is `backtrace_depth`.
-pub fn told(cx: &mut Cx, most: Option<Term>) -> Term {
+pub fn stacktrace(cx: &mut Cx, most: Option<Term>) -> Term {
     let depth = DEPTH.load(Ordering::Relaxed);
     let asked = most.and_then(|n| n.as_small());
     let most = asked.map_or(depth, |n| usize::try_from(n).map_or(0, |n| n.min(depth)));

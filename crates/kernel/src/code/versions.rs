@@ -4,9 +4,9 @@
 //! One lock guards the versions of all modules, a second one the address ranges. They are taken in
 //! that order.
 
-use super::areas::Literals;
 use super::coverage::Counters;
 use super::debugger::Debug;
+use super::literal_areas::Literals;
 use super::memory::{self, Code};
 use super::perf::Marks;
 use crate::code::Prepared;
@@ -321,7 +321,7 @@ pub fn exports(module: Term, f: Term, arity: u32) -> bool {
 ///
 /// The literal belongs to the module, as do those that its code loads. The calling process may put
 /// it into its registers and heap, and is asked about it when the module is purged (see
-/// `areas.rs`).
+/// `literal_areas.rs`).
 pub fn record(module: Term, name: Term, exported: bool) -> Option<Term> {
     let m = current(module)?;
     let made = m.records.iter().find(|r| r.0 == name)?.1;

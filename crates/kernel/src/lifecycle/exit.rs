@@ -56,7 +56,7 @@ pub unsafe fn end_within(cx: &mut Cx) {
             _keeps: Box::new(code::module_at(cx.bif_pc)),
         };
         cx.process().ext_mut().gone = Some(Box::new(gone));
-        code::areas::ends_within();
+        code::literal_areas::add_unaskable();
         // SAFETY: by the contract of this function; the reason is a copy that outlives the call.
         unsafe { tell_all(cx, reason.as_ref().map_or(am::NORMAL, |r| r.term())) };
     }
@@ -202,7 +202,7 @@ pub(crate) unsafe fn bury(cx: &mut Cx) {
             .and_then(|r| r.gone.take());
         gc::destroy(&mut cx.heap);
         if let Some(gone) = gone {
-            code::areas::ended_within();
+            code::literal_areas::remove_unaskable();
             // Defer the drop: it may unload the library.
             crate::later::add(Box::new(move || drop(gone)));
         }

@@ -70,7 +70,7 @@ impl Alloc for Block {
 /// Maximum number of registers that a process starts with; more arguments are passed as a list.
 const ARGS: usize = 6;
 
-const _: () = assert!(crate::code::entry::APPLY_LIVE <= ARGS);
+const _: () = assert!(crate::code::start::APPLY_LIVE <= ARGS);
 
 /// Returns the start address, and fills the registers.
 fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, usize) {
@@ -98,8 +98,8 @@ fn entry(m: Term, f: Term, args: Term, regs: &mut [Term; ARGS]) -> (*const u64, 
             regs[1] = f;
             regs[2] = args;
             return (
-                crate::code::entry::apply_start(),
-                crate::code::entry::APPLY_LIVE,
+                crate::code::start::apply_start(),
+                crate::code::start::APPLY_LIVE,
             );
         }
         regs[n] = a;
@@ -280,7 +280,7 @@ fn reply(to: Term, r: &Request, pid: Term, token: Option<token::Token>) {
 /// [`ARGS`] terms, which stay valid for the duration of the call.
 unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) -> usize {
     let words: usize = regs.iter().map(|&t| copy::size_of(t)).sum();
-    let need = words + regs.len() + crate::code::entry::BOTTOM_WORDS;
+    let need = words + regs.len() + crate::code::start::BOTTOM_WORDS;
     let s = &o.settings;
     let custom =
         s.min_heap_words.is_some() || s.min_vheap_words.is_some() || s.fullsweep_after.is_some();
@@ -316,7 +316,7 @@ unsafe fn fill(me: &mut Process, pc: *const u64, regs: &[Term], o: &Options) -> 
     // SAFETY: the block has `size` words, the last of which are free for the bottom of the stack,
     // and the process has no other heap.
     unsafe {
-        let stop = block.add(size - crate::code::entry::BOTTOM_WORDS);
+        let stop = block.add(size - crate::code::start::BOTTOM_WORDS);
         (stop as *mut u64).write(code::stubs().exit.as_ptr() as u64);
         me.set_first_block(block..block.add(size), b.at, stop, b.off_heap);
     }

@@ -8,11 +8,11 @@ mod calls;
 mod code;
 mod lock;
 pub(crate) mod natives;
-mod other;
 mod pool;
 mod port;
 mod queue;
 mod shared;
+mod system;
 mod table;
 mod terms;
 
@@ -24,8 +24,8 @@ pub(crate) const EXPORTED: &[&[crate::Exported]] = &[
     block::EXPORTED,
     calls::EXPORTED,
     lock::EXPORTED,
-    other::EXPORTED,
     pool::EXPORTED,
+    system::EXPORTED,
     table::EXPORTED,
     terms::EXPORTED,
 ];

@@ -928,7 +928,7 @@ pub(super) fn system_task(
                     });
                 } else if kind == a_copy_literals() {
                     // SAFETY: as above.
-                    unsafe { crate::code::areas::count(cx, live) };
+                    unsafe { crate::code::literal_areas::count(cx, live) };
                     answer(am::OK);
                 } else {
                     answer(am::TRUE);

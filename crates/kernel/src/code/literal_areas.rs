@@ -55,8 +55,8 @@ struct Areas {
     collector: Option<Term>,
     /// Number of processes that have ended inside a function of a native library and still run it.
     /// Nobody can ask them.
-    within: usize,
-    /// Regions that all other processes have answered for while `within` was not 0.
+    unaskable: usize,
+    /// Regions that all other processes have answered for while `unaskable` was not 0.
     held: Regions,
 }
 
@@ -65,7 +65,7 @@ fn areas() -> MutexGuard<'static, Areas> {
         queued: Vec::new(),
         asked: Vec::new(),
         collector: None,
-        within: 0,
+        unaskable: 0,
         held: Vec::new(),
     });
     A.lock()
@@ -121,7 +121,7 @@ pub fn switch() -> bool {
     let next = std::mem::take(&mut a.queued);
     let there = !next.is_empty();
     let mut done = std::mem::replace(&mut a.asked, next);
-    if a.within > 0 {
+    if a.unaskable > 0 {
         a.held.append(&mut done);
     }
     drop(a);
@@ -146,15 +146,15 @@ unsafe fn give_up(all: Regions) {
 
 /// Notes that a process has ended for others inside a function of a native library. From now on it
 /// cannot be asked, and everything it may point into stays.
-pub(crate) fn ends_within() {
-    areas().within += 1;
+pub(crate) fn add_unaskable() {
+    areas().unaskable += 1;
 }
 
 /// Notes that such a process has freed its heap.
-pub(crate) fn ended_within() {
+pub(crate) fn remove_unaskable() {
     let mut a = areas();
-    a.within -= 1;
-    let held = match a.within {
+    a.unaskable -= 1;
+    let held = match a.unaskable {
         0 => std::mem::take(&mut a.held),
         _ => Vec::new(),
     };
