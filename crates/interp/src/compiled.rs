@@ -9,8 +9,8 @@
 use super::arith::{EFFORTS, operation};
 use super::handler::{again, go, op};
 use super::{Exit, STEP};
-use crate::code::compiled::count_exit;
 use crate::code::entries::leads_to;
+use crate::code::sampling::count_exit;
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
 use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};

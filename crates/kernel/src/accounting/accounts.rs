@@ -227,8 +227,8 @@ pub fn copied(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
         large(cx, kind, words, what);
         return;
     }
-    cx.copy_budget -= words as i64;
-    if cx.copy_budget < 0 {
+    cx.budgets.copied -= words as i64;
+    if cx.budgets.copied < 0 {
         small(cx, kind, words, what);
     }
 }
@@ -249,7 +249,7 @@ fn large(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
 #[cold]
 #[inline(never)]
 fn small(cx: &mut Cx, kind: Kind, words: usize, what: Term) {
-    let Some(n) = sampled(&mut cx.copy_budget, SAMPLED_WORDS) else {
+    let Some(n) = sampled(&mut cx.budgets.copied, SAMPLED_WORDS) else {
         return;
     };
     record(cx, kind, like(n, words), what);
@@ -287,8 +287,8 @@ fn sampled(budget: &mut i64, every: usize) -> Option<u64> {
 pub fn shared(cx: &mut Cx, kind: Kind, moved: u64, shared: u64, what: Term) {
     let words = (moved + shared) as usize;
     if words < EXACT_WORDS {
-        cx.copy_budget -= words as i64;
-        if cx.copy_budget < 0 {
+        cx.budgets.copied -= words as i64;
+        if cx.budgets.copied < 0 {
             shared_small(cx, kind, (moved, words as u64), what);
         }
         return;
@@ -306,7 +306,7 @@ pub fn shared(cx: &mut Cx, kind: Kind, moved: u64, shared: u64, what: Term) {
 #[cold]
 #[inline(never)]
 fn shared_small(cx: &mut Cx, kind: Kind, (moved, words): (u64, u64), what: Term) {
-    let Some(n) = sampled(&mut cx.copy_budget, SAMPLED_WORDS) else {
+    let Some(n) = sampled(&mut cx.budgets.copied, SAMPLED_WORDS) else {
         return;
     };
     let moved = (u128::from(n) * u128::from(moved) / u128::from(words.max(1))) as u64;
@@ -323,8 +323,8 @@ fn shared_small(cx: &mut Cx, kind: Kind, (moved, words): (u64, u64), what: Term)
 /// Counts words that the process in the context has allocated on its heap.
 #[inline]
 pub fn allocated(cx: &mut Cx, words: usize) {
-    cx.alloc_budget -= words as i64;
-    if cx.alloc_budget < 0 {
+    cx.budgets.allocated -= words as i64;
+    if cx.budgets.allocated < 0 {
         allocation(cx, words);
     }
 }
@@ -332,7 +332,7 @@ pub fn allocated(cx: &mut Cx, words: usize) {
 #[cold]
 #[inline(never)]
 fn allocation(cx: &mut Cx, words: usize) {
-    let Some(n) = sampled(&mut cx.alloc_budget, SAMPLED_WORDS) else {
+    let Some(n) = sampled(&mut cx.budgets.allocated, SAMPLED_WORDS) else {
         return;
     };
     let sums = Sums {
@@ -354,8 +354,8 @@ pub fn ended(cx: &mut Cx) {
         return;
     }
     let words = cx.heap.fresh_words();
-    cx.alloc_budget -= words as i64;
-    if cx.alloc_budget < 0 {
+    cx.budgets.allocated -= words as i64;
+    if cx.budgets.allocated < 0 {
         // Its last address may be anywhere.
         cx.bif_pc = std::ptr::null();
         allocation(cx, words);
@@ -365,9 +365,9 @@ pub fn ended(cx: &mut Cx) {
 /// Counts words that a collection of the process in the context has kept.
 #[inline]
 pub(crate) fn kept(cx: &mut Cx, words: usize) {
-    cx.kept_budget -= words as i64;
-    if cx.kept_budget < 0
-        && let Some(n) = sampled(&mut cx.kept_budget, SAMPLED_WORDS)
+    cx.budgets.kept -= words as i64;
+    if cx.budgets.kept < 0
+        && let Some(n) = sampled(&mut cx.budgets.kept, SAMPLED_WORDS)
     {
         record(cx, Kind::Collection, like(n, words), Term::small(0));
     }
@@ -377,8 +377,8 @@ pub(crate) fn kept(cx: &mut Cx, words: usize) {
 /// is valid.
 #[inline]
 pub(crate) fn worked(cx: &mut Cx, reductions: u64, pc: *const u64) {
-    cx.work_budget -= reductions as i64;
-    if cx.work_budget < 0 {
+    cx.budgets.worked -= reductions as i64;
+    if cx.budgets.worked < 0 {
         work(cx, pc);
     }
 }
@@ -386,7 +386,7 @@ pub(crate) fn worked(cx: &mut Cx, reductions: u64, pc: *const u64) {
 #[cold]
 #[inline(never)]
 fn work(cx: &mut Cx, pc: *const u64) {
-    let Some(n) = sampled(&mut cx.work_budget, SAMPLED_REDUCTIONS) else {
+    let Some(n) = sampled(&mut cx.budgets.worked, SAMPLED_REDUCTIONS) else {
         return;
     };
     cx.bif_pc = pc;

@@ -25,6 +25,7 @@ pub mod perf;
 pub mod permission;
 pub mod purge;
 mod purge_count;
+pub mod sampling;
 pub mod stack;
 pub mod start;
 mod versions;

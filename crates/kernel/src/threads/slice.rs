@@ -1,7 +1,7 @@
 //! Running one process for a time slice.
 
 use super::Engine;
-use crate::code::{compiled, epochs};
+use crate::code::{compiled, epochs, sampling};
 use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{Cx, Exit};
 use crate::events;
@@ -84,12 +84,12 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
 /// The process of the context is this thread's.
 #[inline]
 unsafe fn begins_compiled(cx: &mut Cx) {
-    cx.sampled_reds = 0;
+    cx.sampling.held_back = 0;
     if (*cx.proc).has(process::SAVES) {
         cx.compiled = false;
         saved::begin(cx);
     } else {
-        compiled::begins(cx);
+        sampling::begins(cx);
     }
 }
 
@@ -438,8 +438,8 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
         }
         let mut exit = E::run(cx, pc);
         epochs::leave(&cx.epoch);
-        while cx.sampled_reds > 0 && exit == Exit::Yield && cx.reds <= 0 {
-            compiled::goes_on(cx);
+        while cx.sampling.held_back > 0 && exit == Exit::Yield && cx.reds <= 0 {
+            sampling::resume(cx);
             compiled::enter(cx);
             if !multi_scheduling::gives_way() {
                 exit = E::run(cx, cx.interp.pc);
@@ -451,7 +451,7 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
         }
         let used = account(cx);
         if exit != Exit::Exited {
-            compiled::sample(cx, used);
+            sampling::sample(cx, used);
             crate::accounts::worked(cx, used, cx.interp.pc);
         }
         if profile::on() {
