@@ -20,6 +20,7 @@ pub mod image;
 pub mod literal_areas;
 pub(crate) mod load;
 pub mod memory;
+mod names;
 pub mod object_files;
 pub mod perf;
 pub mod permission;
