@@ -141,8 +141,8 @@ fn refuse(cx: &mut Cx, r: Refused) -> BifResult {
 /// changed.
 static LOADING: Mutex<()> = Mutex::new(());
 
+/// Loads the library at `path` for a module.
 fn attach(cx: &mut Cx, m: &Arc<Module>, path: Vec<u8>, info: Term) -> Result<(), Refused> {
-    let name = atom::name(m.name);
     let is = |v: &Option<Arc<Module>>| v.as_ref().is_some_and(|v| Arc::ptr_eq(v, m));
     let v = code::with_versions(m.name, |v| v.clone());
     if v.is_old(m) {
@@ -182,75 +182,9 @@ fn attach(cx: &mut Cx, m: &Arc<Module>, path: Vec<u8>, info: Term) -> Result<(),
     let Some(entry) = (unsafe { entry.as_ref() }) else {
         return Err(bad("Library init-call unsuccessful".into()));
     };
-    let at_least = |major, minor| (entry.major, entry.minor) >= (major, minor);
-    let minor = known_minor();
-    if at_least(abi::MAJOR, minor + 1) {
-        let needs = match at_least(2, 14) {
-            true => text(entry.min_erts),
-            false => "erts-?".into(),
-        };
-        return Err(bad(format!(
-            "That '{}' NIF library needs {needs} or newer. \
-             Either try to recompile the NIF lib or use a newer erts runtime.",
-            written(m.name)
-        )));
-    }
-    if entry.major < 2 || (entry.major, entry.minor) == (2, 5) {
-        return Err(bad(format!(
-            "That old NIF library ({}.{}) is not compatible with this erts runtime ({}.{minor}). \
-             Try recompile the NIF lib.",
-            entry.major,
-            entry.minor,
-            abi::MAJOR
-        )));
-    }
-    if at_least(2, 1) && text(entry.vm_variant) != "beam.vanilla" {
-        return Err(bad(format!(
-            "Library ({}) not compiled for this vm variant (beam.vanilla).",
-            text(entry.vm_variant)
-        )));
-    }
-    if text(entry.name) != name {
-        return Err(bad(format!(
-            "Library module name '{}' does not match calling module '{}'",
-            text(entry.name),
-            written(m.name)
-        )));
-    }
-    let init_bytes = match at_least(2, 12) {
-        true => entry.sizeof_resource_type_init,
-        false => 0,
-    };
+    let init_bytes = check(entry, m)?;
     let mut library = Library::new(open.take(), m.name, file, entry.unload, init_bytes);
-    for f in functions(entry, at_least(2, 7)) {
-        let (function, arity) = (text(f.name), f.arity);
-        let mfa = || format!("{}:{function}/{arity}", written(m.name));
-        let known = atom::existing(&function);
-        let slot = known.and_then(|a| Some((a, m.nif_slot(a, arity)?)));
-        let (function_atom, _) = match slot {
-            None => return Err(bad(format!("Function not found {}", mfa()))),
-            Some((_, Err(code::NotNif))) => {
-                return Err(bad(format!("Function not declared as nif {}", mfa())));
-            }
-            Some((a, Ok(s))) => (a, s),
-        };
-        let Some(pool) = pool(f.flags) else {
-            let flags = f.flags as c_int;
-            return Err(bad(format!(
-                "Illegal flags field value {flags} for NIF {}",
-                mfa()
-            )));
-        };
-        let same =
-            |o: &purlin_native::nif::NifFunction| (o.function, o.arity) == (function_atom, arity);
-        if library.functions().iter().any(|o| same(&o.base)) {
-            return Err(bad(format!("Duplicate NIF entry for {}", mfa())));
-        }
-        let Some(fptr) = f.fptr else {
-            return Err(bad(format!("Function not found {}", mfa())));
-        };
-        library.add((m.name, function_atom, arity), pool, fptr);
-    }
+    add_functions(&mut library, entry, m)?;
     let library = library.publish();
     let mut opening = Opening::new(library.clone());
     let former = before.as_ref().and_then(|b| b.library.get());
@@ -280,6 +214,89 @@ fn attach(cx: &mut Cx, m: &Arc<Module>, path: Vec<u8>, info: Term) -> Result<(),
         }
     }
     let _ = m.library.set(Box::new(Attached(library)));
+    Ok(())
+}
+
+/// Whether a library needs at least that version of the interface.
+fn version_is(entry: &Entry, major: c_int, minor: c_int) -> bool {
+    (entry.major, entry.minor) >= (major, minor)
+}
+
+/// Checks that a library fits this emulator and the module. Returns the size of its version of
+/// `ErlNifResourceTypeInit`; 0 if that has no `members` field.
+fn check(entry: &Entry, m: &Module) -> Result<usize, Refused> {
+    let at_least = |major, minor| version_is(entry, major, minor);
+    let minor = known_minor();
+    if at_least(abi::MAJOR, minor + 1) {
+        let needs = match at_least(2, 14) {
+            true => text(entry.min_erts),
+            false => "erts-?".into(),
+        };
+        return Err(bad(format!(
+            "That '{}' NIF library needs {needs} or newer. \
+             Either try to recompile the NIF lib or use a newer erts runtime.",
+            written(m.name)
+        )));
+    }
+    if entry.major < 2 || (entry.major, entry.minor) == (2, 5) {
+        return Err(bad(format!(
+            "That old NIF library ({}.{}) is not compatible with this erts runtime ({}.{minor}). \
+             Try recompile the NIF lib.",
+            entry.major,
+            entry.minor,
+            abi::MAJOR
+        )));
+    }
+    if at_least(2, 1) && text(entry.vm_variant) != "beam.vanilla" {
+        return Err(bad(format!(
+            "Library ({}) not compiled for this vm variant (beam.vanilla).",
+            text(entry.vm_variant)
+        )));
+    }
+    if text(entry.name) != atom::name(m.name) {
+        return Err(bad(format!(
+            "Library module name '{}' does not match calling module '{}'",
+            text(entry.name),
+            written(m.name)
+        )));
+    }
+    Ok(match at_least(2, 12) {
+        true => entry.sizeof_resource_type_init,
+        false => 0,
+    })
+}
+
+/// Adds the functions of a library, each of which the module must declare.
+fn add_functions(library: &mut Library, entry: &Entry, m: &Module) -> Result<(), Refused> {
+    for f in functions(entry, version_is(entry, 2, 7)) {
+        let (function, arity) = (text(f.name), f.arity);
+        let mfa = || format!("{}:{function}/{arity}", written(m.name));
+        let known = atom::existing(&function);
+        let slot = known.and_then(|a| Some((a, m.nif_slot(a, arity)?)));
+        let (function_atom, _) = match slot {
+            None => return Err(bad(format!("Function not found {}", mfa()))),
+            Some((_, Err(code::NotNif))) => {
+                return Err(bad(format!("Function not declared as nif {}", mfa())));
+            }
+            Some((a, Ok(s))) => (a, s),
+        };
+        let Some(pool) = pool(f.flags) else {
+            let flags = f.flags as c_int;
+            return Err(bad(format!(
+                "Illegal flags field value {flags} for NIF {}",
+                mfa()
+            )));
+        };
+        let same =
+            |o: &purlin_native::nif::NifFunction| (o.function, o.arity) == (function_atom, arity);
+        if library.functions().iter().any(|o| same(&o.base)) {
+            return Err(bad(format!("Duplicate NIF entry for {}", mfa())));
+        }
+        let Some(fptr) = f.fptr else {
+            return Err(bad(format!("Function not found {}", mfa())));
+        };
+        library.add((m.name, function_atom, arity), pool, fptr);
+    }
     Ok(())
 }
 
