@@ -35,8 +35,8 @@ pub trait Compiler: Sync {
     fn called(&self, pc: *const u64) -> bool;
     /// Bytes of machine code.
     fn bytes(&self) -> usize;
-    /// Waits for the threads that still execute machine code invalidated by breakpoints. No new
-    /// thread can reach that code.
+    /// Makes machine code that was invalidated for breakpoints unreachable in every way. Afterwards
+    /// the caller may wait for threads that still execute it.
     fn settle(&self);
     /// Called when a module has become current.
     fn loaded(&self, module: &Module);

@@ -23,7 +23,7 @@ mod here {
         }
     }
 
-    /// Binds this thread to those processors. If the system refuses, it stays unbound.
+    /// Binds this thread to those processors. If the system refuses, nothing changes.
     pub(crate) fn bind(to: &[usize]) {
         let bits = 8 * size_of::<libc::cpu_set_t>();
         // SAFETY: as above; the bits set lie within the set, which the call reads; 0 is this
