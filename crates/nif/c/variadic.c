@@ -198,7 +198,7 @@ static void format(struct sink *s, const char *f, va_list *args)
         case 'T': {
             size_t n = 0, counted = 0;
             char *text = purlin_nif_term_text(va_arg(*args, term), precision, &n, &counted);
-            /* As in stock: padding before the text subtracts only numbers, padding behind it all. */
+            /* As in stock: padding before the text counts only numbers, padding behind it all. */
             if (!left && width > (long)counted)
                 pad(s, width - (long)counted);
             if (text)
