@@ -56,10 +56,10 @@ unsafe fn give_way(cx: &mut Cx) -> *const u64 {
 /// Waits until there is a message, then calls what [`hibernate`] was told to.
 unsafe fn hibernated(cx: &mut Cx, pc: *const u64) -> *const u64 {
     if has_message(cx) {
-        compact::stays_awake(cx.process());
+        compact::cancel_hibernation(cx.process());
         return i_apply(cx, pc);
     }
-    if compact::is_asked_again(cx.process()) && compact::hibernates(cx, APPLY_LIVE) {
+    if compact::must_retry(cx.process()) && compact::hibernates(cx, APPLY_LIVE) {
         return give_way(cx);
     }
     cx.interp.pc = pc;

@@ -36,11 +36,11 @@ const SMALL_WRITES: u64 = 64;
 pub const SAMPLED_REDUCTIONS: usize = 16_000;
 /// Minimum duration in nanoseconds of a wait for a message, and of any other wait, that is recorded
 /// with its place.
-pub const TOLD_RECEIVE: u64 = 1_000_000;
-pub const TOLD_WAIT: u64 = 100_000;
+const MIN_RECEIVE: u64 = 1_000_000;
+const MIN_WAIT: u64 = 100_000;
 /// The same for a lock. The waiting thread has slept anyway, so recording costs little in
 /// comparison.
-pub const TOLD_LOCK: u64 = 1_000;
+const MIN_LOCK: u64 = 1_000;
 /// Maximum number of frames of a place.
 pub const FRAMES: usize = 12;
 /// Words of the stack that are searched for them.
@@ -403,12 +403,12 @@ fn work(cx: &mut Cx, pc: *const u64) {
 /// Its stack is valid.
 pub(crate) fn waited(cx: &mut Cx, kind: Kind, nanoseconds: u64, weight: u64, pc: *const u64) {
     with_table(|t| t.waits.add(kind, nanoseconds, weight));
-    let told = match kind {
-        Kind::Receive => TOLD_RECEIVE,
-        Kind::Lock => TOLD_LOCK,
-        _ => TOLD_WAIT,
+    let least = match kind {
+        Kind::Receive => MIN_RECEIVE,
+        Kind::Lock => MIN_LOCK,
+        _ => MIN_WAIT,
     };
-    if nanoseconds < told {
+    if nanoseconds < least {
         return;
     }
     cx.bif_pc = pc;

@@ -26,16 +26,16 @@ static MODE: AtomicU8 = AtomicU8::new(UNSET);
 
 /// The counting mode of modules that are loaded from now on.
 pub fn mode() -> Coverage {
-    at(MODE.load(Ordering::Relaxed))
+    mode_of(MODE.load(Ordering::Relaxed))
 }
 
 /// Sets the counting mode of modules that are loaded from now on, and returns the previous mode.
 pub fn set_mode(mode: Coverage) -> Coverage {
     let number = MODES.iter().position(|&m| m == mode).unwrap_or(0);
-    at(MODE.swap(number as u8, Ordering::Relaxed))
+    mode_of(MODE.swap(number as u8, Ordering::Relaxed))
 }
 
-fn at(number: u8) -> Coverage {
+fn mode_of(number: u8) -> Coverage {
     let known = MODES.get(usize::from(number)).copied();
     known.unwrap_or_else(|| try_current().map_or(Coverage::None, |o| o.flags.jit.coverage))
 }

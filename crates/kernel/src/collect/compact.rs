@@ -33,7 +33,7 @@ const SLACK_WORDS: usize = 8;
 pub(crate) unsafe fn pays(p: *mut Process) -> bool {
     // SAFETY: the caller owns the process.
     unsafe {
-        if !may(p) {
+        if !may_compact(p) {
             return false;
         }
         let me = &mut *p;
@@ -58,7 +58,7 @@ pub(crate) unsafe fn pays(p: *mut Process) -> bool {
 /// # Safety
 /// The caller owns the process.
 #[inline]
-unsafe fn may(p: *mut Process) -> bool {
+unsafe fn may_compact(p: *mut Process) -> bool {
     // SAFETY: the caller owns the process.
     unsafe { !(*p).has(TRACED) && ((*p).live == 0 || is_uncompacted(&mut *p)) }
 }
@@ -110,7 +110,7 @@ pub unsafe fn hibernates(cx: &mut Cx, live: usize) -> bool {
         }
     }
     // SAFETY: by the contract of this function.
-    unsafe { exactly(cx, live) };
+    unsafe { compact_running(cx, live) };
     false
 }
 
@@ -137,8 +137,8 @@ unsafe fn holds_little(cx: &mut Cx, live: usize) -> bool {
 ///
 /// # Safety
 /// The contract of [`Collect::collect`] holds.
-unsafe fn exactly(cx: &mut Cx, live: usize) {
-    stays_awake(cx.process());
+unsafe fn compact_running(cx: &mut Cx, live: usize) {
+    cancel_hibernation(cx.process());
     // SAFETY: by the contract of this function.
     unsafe { cx.collect(0, live, Also::NONE, Sweep::Exact) };
     let used = sizes(&cx.heap).0;
@@ -162,7 +162,9 @@ pub unsafe fn collect_for_another(cx: &mut Cx, live: usize, full: bool) {
     unsafe {
         match cx.process().ext().map(|e| e.hibernation) {
             Some(Hibernation::Compacted) if is_tight(&cx.heap) => {}
-            Some(Hibernation::Compacted | Hibernation::Uncompacted { .. }) => exactly(cx, live),
+            Some(Hibernation::Compacted | Hibernation::Uncompacted { .. }) => {
+                compact_running(cx, live)
+            }
             _ if full => {
                 cx.collect(0, live, Also::NONE, Sweep::Full);
             }
@@ -176,7 +178,7 @@ pub unsafe fn collect_for_another(cx: &mut Cx, live: usize, full: bool) {
 
 /// Whether [`hibernates`] must be asked again for the running process, which hibernates and was
 /// woken by something other than a message.
-pub fn is_asked_again(p: &mut Process) -> bool {
+pub fn must_retry(p: &mut Process) -> bool {
     p.ext().is_some_and(|e| {
         matches!(
             e.hibernation,
@@ -186,7 +188,7 @@ pub fn is_asked_again(p: &mut Process) -> bool {
 }
 
 /// Notes that there is a message for the running process, which was about to hibernate.
-pub fn stays_awake(p: &mut Process) {
+pub fn cancel_hibernation(p: &mut Process) {
     if let Some(e) = p.ext()
         && e.hibernation != Hibernation::Not
     {
@@ -200,7 +202,7 @@ pub fn stays_awake(p: &mut Process) {
 /// # Safety
 /// The contract of [`compact`] holds.
 #[cold]
-pub unsafe fn vary(cx: &mut Cx, p: *mut Process) -> bool {
+pub unsafe fn stress_waiting(cx: &mut Cx, p: *mut Process) -> bool {
     // SAFETY: the caller owns the process.
     unsafe {
         let words = match (*p).boxed_heap() {
@@ -211,7 +213,7 @@ pub unsafe fn vary(cx: &mut Cx, p: *mut Process) -> bool {
             compact(cx, p);
             return false;
         }
-        gc::stress_once(3, words) && may(p)
+        gc::stress_once(3, words) && may_compact(p)
     }
 }
 
@@ -315,7 +317,7 @@ unsafe fn sweep(cx: &mut Cx, p: *mut Process) -> bool {
 /// The caller owns the process, and `cx` runs none.
 pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
     // SAFETY: the caller owns the process.
-    if !unsafe { pays(p) || gc::stress() && may(p) } {
+    if !unsafe { pays(p) || gc::stress() && may_compact(p) } {
         return 0;
     }
     // SAFETY: the caller owns the process, which runs nowhere. Between `enter` and `leave` its heap
@@ -326,7 +328,7 @@ pub(crate) unsafe fn compact(cx: &mut Cx, p: *mut Process) -> usize {
             .then(|| (*p).ext().map(|e| e.hibernation))
             .flatten();
         cx.enter(p);
-        stays_awake(&mut *p);
+        cancel_hibernation(&mut *p);
         let blocks = |cx: &Cx| {
             let h = &cx.heap;
             let inline = if h.inline_block { h.block_words() } else { 0 };

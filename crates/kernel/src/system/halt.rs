@@ -5,7 +5,7 @@
 //! called before the end.
 //!
 //! # Orderings
-//! The swap in `first` is the only access to `ENDING`, so exactly one thread reads false. It
+//! The swap in `claim_end` is the only access to `ENDING`, so exactly one thread reads false. It
 //! publishes nothing else: the atomicity of one word is enough, and a stronger ordering costs
 //! nothing here.
 
@@ -45,7 +45,7 @@ thread_local! {
 
 /// Lets the first thread that ends the emulator pass; others wait for the end. A fault on the way
 /// aborts at once.
-fn first() {
+fn claim_end() {
     static ENDING: AtomicBool = AtomicBool::new(false);
     if HERE.with(|h| h.replace(true)) {
         std::process::abort();
@@ -90,7 +90,7 @@ fn write_counts() {
 
 /// Ends the emulator with that exit status.
 pub fn halt(status: i32) -> ! {
-    first();
+    claim_end();
     end(status)
 }
 
@@ -98,7 +98,7 @@ pub fn halt(status: i32) -> ! {
 /// `limit` or that of the command line (`+zhft`), whichever is less. If it is not enough, the
 /// status is `FLUSH_TIMED_OUT`.
 pub fn halt_flushed(status: i32, limit: Option<Duration>) -> ! {
-    first();
+    claim_end();
     let allowed = crate::options::try_current()
         .and_then(|o| o.flags.halt_flush_timeout_ms)
         .map(|ms| Duration::from_millis(ms.into()));
@@ -115,7 +115,7 @@ pub fn halt_flushed(status: i32, limit: Option<Duration>) -> ! {
 
 /// Ends the emulator with a slogan on standard error and a crash dump; the exit status is 1.
 pub fn halt_with_dump(slogan: &str) -> ! {
-    first();
+    claim_end();
     say(slogan);
     outside().crash_dump(slogan);
     end(1)
@@ -123,7 +123,7 @@ pub fn halt_with_dump(slogan: &str) -> ! {
 
 /// Ends the emulator by `abort`, which may leave a core dump.
 pub fn abort() -> ! {
-    first();
+    claim_end();
     restore();
     std::process::abort()
 }
@@ -131,7 +131,7 @@ pub fn abort() -> ! {
 /// Ends the emulator because of an internal fault or lack of memory: slogan, crash dump (unless
 /// `+d` says otherwise), and the signal.
 pub fn fatal(slogan: &str) -> ! {
-    first();
+    claim_end();
     say(slogan);
     // Locks may be held that the dump needs, so it gets a time limit. SAFETY: the default action of
     // the signal ends the process.

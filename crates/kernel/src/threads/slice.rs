@@ -472,7 +472,7 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
                 }
                 let mut grew = compact::pays(p) && (!compact::settles(p) || compact::settle(cx, p));
                 if gc::stress() {
-                    grew = compact::vary(cx, p);
+                    grew = compact::stress_waiting(cx, p);
                 }
                 events::waits(&mut *p);
                 waits::waits(&mut *p);
