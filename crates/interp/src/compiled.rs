@@ -11,8 +11,8 @@
 use super::arith::{EFFORTS, operation};
 use super::handler::{again, go, op};
 use super::{Exit, STEP};
-use crate::code::compiled::left_for;
 use crate::code::entries::leads_to;
+use crate::code::sampling::count_exit;
 use crate::collect::{Also, Collect, Sweep};
 use crate::cx::Cx;
 use purlin_isa::helpers::{IN_BODY, RESULT_IN_FRAME};
@@ -107,7 +107,7 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
     if next & 1 != 0 {
         return again::<F>(cx, to, e, hp, reds);
     }
-    left_for(cx, to);
+    count_exit(cx, to);
     go!(cx, to, e, hp, reds)
 });
 

@@ -4,7 +4,7 @@ use super::apply::{MOST_APPLIED, i_apply};
 use super::handler::op;
 use super::{Exit, exc};
 use crate::code;
-use crate::code::entry::{APPLY_LIVE, push_bottom};
+use crate::code::start::{APPLY_LIVE, push_bottom};
 use crate::collect::compact;
 use crate::cx::Cx;
 use purlin_term::am;
@@ -56,10 +56,10 @@ unsafe fn give_way(cx: &mut Cx) -> *const u64 {
 /// Waits for a message, then makes the call that [`hibernate`] was given.
 unsafe fn hibernated(cx: &mut Cx, pc: *const u64) -> *const u64 {
     if has_message(cx) {
-        compact::stays_awake(cx.process());
+        compact::cancel_hibernation(cx.process());
         return i_apply(cx, pc);
     }
-    if compact::is_asked_again(cx.process()) && compact::hibernates(cx, APPLY_LIVE) {
+    if compact::must_retry(cx.process()) && compact::hibernates(cx, APPLY_LIVE) {
         return give_way(cx);
     }
     cx.interp.pc = pc;

@@ -5,7 +5,8 @@ use super::handler::{self, go, op};
 use super::room::{collect, collect_after};
 use crate::code;
 use crate::code::breakpoint::{
-    self, FRAME_WORDS, TIME_WORDS, Whom, behind_gate, beyond, breakpoints, frame_words, kind,
+    self, FRAME_WORDS, TIME_WORDS, Whom, behind_gate, breakpoints, frame_words, kind,
+    return_address,
 };
 use crate::collect::Also;
 use crate::cx::Cx;
@@ -42,7 +43,7 @@ unsafe fn passing(cx: &mut Cx, pc: *const u64) -> Onward {
         cx.process().ext_mut().passed = 0;
         return Onward::Past(pc);
     }
-    let caller = beyond(cx.heap.stop);
+    let caller = return_address(cx.heap.stop);
     let Some(p) = breakpoints().passes(cx, pc, caller) else {
         // The breakpoint was just removed, so the original instruction is there. A word of an
         // export stands for the target of the export.
@@ -203,7 +204,7 @@ unsafe fn return_trace(cx: &mut Cx, _pc: *const u64) -> *const u64 {
     let frame = [*at.add(1), *at.add(2), *at.add(3), *at.add(4), *at.add(5)];
     let back = at.add(FRAME_WORDS);
     if frame[3] == Term::small(kind::RETURN_TO) {
-        sink().returned_to(cx, frame[4], beyond(back));
+        sink().returned_to(cx, frame[4], return_address(back));
     } else {
         let value = cx.x[0];
         sink().returned(cx, frame, None, value);

@@ -6,7 +6,7 @@
 mod entries;
 use purlin_models::{explore, sync};
 
-use entries::{BREAKPOINT, Compiled, Entries, leads_to, stands_at};
+use entries::{BREAKPOINT, Entries, Invalidated, leads_to, stands_at};
 use loom::sync::Arc;
 use loom::thread;
 use std::mem::offset_of;
@@ -23,8 +23,8 @@ const NONE: u32 = 3;
 /// The compiler: counts how often it is told to forget code.
 struct Maker(Plain);
 
-impl Compiled for Maker {
-    fn forget(&self, _: *const u64) {
+impl Invalidated for Maker {
+    fn invalidated(&self, _: *const u64) {
         self.0.fetch_add(1, PlainOrdering::SeqCst);
     }
 }

@@ -199,12 +199,8 @@ pub struct Context<P> {
     pub failed: Fail,
     /// Words that were copied to other processes and not yet counted.
     pub words_copied: u64,
-    /// Budget until the next sample of who uses resources: words that may be copied, allocated, and
-    /// kept by collections, and reductions that may be used.
-    pub copy_budget: i64,
-    pub alloc_budget: i64,
-    pub kept_budget: i64,
-    pub work_budget: i64,
+    /// Budgets of the accounts of copies, allocations and work.
+    pub budgets: Budgets,
     /// The running process, or null. Only a thread that has taken the process to run sets it.
     pub proc: *mut P,
     /// Returns the pid of a process, for code that sees the process as [`Unknown`].
@@ -233,27 +229,68 @@ pub struct Context<P> {
     /// The index at which machine code last found a key in a flat map, where it looks first next
     /// time. Any value is valid.
     pub key_hints: [u8; KEY_HINTS],
-    /// Exits of machine code to the interpreter, by the hash of the instruction's address: see
-    /// crate `kernel`, `code::compiled`.
-    pub left: [i16; LEFT_PLACES],
-    /// Reductions of the time slice that are held back, so that samples of running code come
-    /// sooner.
-    pub sampled_reds: i64,
-    /// Reductions that this thread has used, and those left until its next sample.
-    pub sampled: u64,
-    /// How often a time slice could have been split.
-    pub pieces: u32,
-    pub until_sample: i64,
-    /// Consecutive samples that found no function without machine code.
-    pub in_vain: u32,
+    /// The samples by which functions are chosen for compilation.
+    pub sampling: Sampling,
 }
 
-/// Number of counters of exits: a power of two. If two addresses share a counter, their functions
-/// are compiled sooner.
-pub const LEFT_PLACES: usize = 1 << 10;
+/// State of a thread's samples of what runs, by which functions are chosen for compilation. See
+/// crate `kernel`, `code::sampling`.
+#[repr(C)]
+pub struct Sampling {
+    /// Reductions of the time slice that are held back, so that a sample comes sooner.
+    pub held_back: i64,
+    /// Reductions that this thread has used.
+    pub used: u64,
+    /// Reductions until the next sample.
+    pub until_next: i64,
+    /// Number of time slices that might have been split for a sample.
+    pub splits: u32,
+    /// Number of samples in a row that found nothing to compile.
+    pub fruitless: u32,
+    /// Number of exits of machine code to instructions without any, by the hash of their address.
+    pub exits: [i16; EXIT_COUNTERS],
+}
 
-/// Distance below zero at which a sampling budget begins, so that the first check finds it used up
-/// and recognizes it.
+/// Number of counters of exits: a power of two. Functions whose addresses share one are compiled
+/// sooner.
+pub const EXIT_COUNTERS: usize = 1 << 10;
+
+impl Sampling {
+    const NEW: Sampling = Sampling {
+        held_back: 0,
+        used: 0,
+        until_next: 0,
+        splits: 0,
+        fruitless: 0,
+        exits: [0; EXIT_COUNTERS],
+    };
+}
+
+/// Amounts that are left until the next sample of who copies, allocates, keeps and works. See crate
+/// `kernel`, `accounting::accounts`.
+#[repr(C)]
+pub struct Budgets {
+    /// Words copied.
+    pub copied: i64,
+    /// Words allocated.
+    pub allocated: i64,
+    /// Words kept by collections.
+    pub kept: i64,
+    /// Reductions used.
+    pub worked: i64,
+}
+
+impl Budgets {
+    const NEW: Budgets = Budgets {
+        copied: -NO_BUDGET,
+        allocated: -NO_BUDGET,
+        kept: -NO_BUDGET,
+        worked: -NO_BUDGET,
+    };
+}
+
+/// A new budget is this far below zero, so that its first use takes a look at it at once and is
+/// recognized as the first.
 pub const NO_BUDGET: i64 = 1 << 60;
 
 /// A process, as far as code that doesn't know processes needs it.
@@ -326,10 +363,7 @@ impl<P> Context<P> {
             },
             failed: Fail::Badarg,
             words_copied: 0,
-            copy_budget: -NO_BUDGET,
-            alloc_budget: -NO_BUDGET,
-            kept_budget: -NO_BUDGET,
-            work_budget: -NO_BUDGET,
+            budgets: Budgets::NEW,
             proc: std::ptr::null_mut(),
             pid_of,
             sched,
@@ -343,12 +377,7 @@ impl<P> Context<P> {
             returns: std::ptr::null(),
             chaos: 0,
             key_hints: [0; KEY_HINTS],
-            left: [0; LEFT_PLACES],
-            sampled_reds: 0,
-            sampled: 0,
-            pieces: 0,
-            until_sample: 0,
-            in_vain: 0,
+            sampling: Sampling::NEW,
         })
     }
 
@@ -405,7 +434,7 @@ impl<P> Context<P> {
         self.trap.args[0] = value;
         // If reductions are handed out in parts, the slice would otherwise go on with the next
         // part.
-        self.sampled_reds = 0;
+        self.sampling.held_back = 0;
         Fail::Yield
     }
     /// Counts `n` reductions of work done.
@@ -419,7 +448,7 @@ impl<P> Context<P> {
         let left = self.reds.max(0);
         self.reds -= left;
         self.charged -= left;
-        self.sampled_reds = 0;
+        self.sampling.held_back = 0;
     }
     /// Whether the time slice is used up: long work then packs its state and traps.
     #[inline]

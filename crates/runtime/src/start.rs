@@ -193,7 +193,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     }
     system("erts_code_purger", Priority::High);
     if let Some(pid) = system("erts_literal_area_collector", Priority::High) {
-        code::areas::set_collector(pid);
+        code::literal_areas::set_collector(pid);
     }
     system("erts_trace_cleaner", Priority::High);
     for p in [Priority::Normal, Priority::High, Priority::Max] {

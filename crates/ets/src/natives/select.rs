@@ -818,7 +818,7 @@ impl Host for Trial {
             }
             // In a native there is no caller.
             Action::Caller | Action::CallerLine => return Some(am::UNDEFINED),
-            Action::CurrentStacktrace => return Some(stack::told(cx, args.first().copied())),
+            Action::CurrentStacktrace => return Some(stack::stacktrace(cx, args.first().copied())),
             Action::IsSeqTrace => {
                 return Some(Term::bool(token::token(cx.process()).is_some()));
             }

@@ -1,7 +1,7 @@
 //! Running one process for a time slice.
 
 use super::Engine;
-use crate::code::{compiled, epochs};
+use crate::code::{compiled, epochs, sampling};
 use crate::collect::{Also, Collect, Sweep, compact};
 use crate::cx::{Cx, Exit};
 use crate::events;
@@ -86,13 +86,13 @@ pub(crate) unsafe fn normal<E: Engine>(cx: &mut Cx, p: *mut Process) -> i64 {
 /// The process in the context is this thread's.
 #[inline]
 unsafe fn choose_engine(cx: &mut Cx) {
-    cx.sampled_reds = 0;
+    cx.sampling.held_back = 0;
     // SAFETY: by the contract, the process is this thread's.
     if unsafe { (*cx.proc).has(process::SAVES) } {
         cx.compiled = false;
         saved::begin(cx);
     } else {
-        compiled::begins(cx);
+        sampling::begins(cx);
     }
 }
 
@@ -439,7 +439,7 @@ unsafe fn run<E: Engine>(cx: &mut Cx, mut signals: bool) -> After {
             };
             let used = account(cx);
             if exit != Exit::Exited {
-                compiled::sample(cx, used);
+                sampling::sample(cx, used);
                 crate::accounts::worked(cx, used, cx.interp.pc);
             }
             if profile::on() {
@@ -525,8 +525,8 @@ unsafe fn execute<E: Engine>(cx: &mut Cx, pc: *const u64) -> Option<Exit> {
     // SAFETY: by the contract; the process was entered.
     let mut exit = unsafe { E::run(cx, pc) };
     epochs::leave(&cx.epoch);
-    while cx.sampled_reds > 0 && exit == Exit::Yield && cx.reds <= 0 {
-        compiled::goes_on(cx);
+    while cx.sampling.held_back > 0 && exit == Exit::Yield && cx.reds <= 0 {
+        sampling::resume(cx);
         compiled::enter(cx);
         if !multi_scheduling::must_yield() {
             // SAFETY: the engine has yielded at this address.
@@ -555,7 +555,7 @@ unsafe fn wait(cx: &mut Cx, p: *mut Process, traced: bool) -> Option<After> {
         }
         let mut grew = compact::pays(p) && (!compact::settles(p) || compact::settle(cx, p));
         if gc::stress() {
-            grew = compact::vary(cx, p);
+            grew = compact::stress_waiting(cx, p);
         }
         events::waits(&mut *p);
         waits::waits(&mut *p);

@@ -830,7 +830,7 @@ fn group_leader_3(cx: &mut Cx, [gl, pid, r]: [Term; 3]) -> BifResult {
 fn hibernate_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     cx.interp.live = 0;
     if receive::has_current(cx) {
-        compact::stays_awake(cx.process());
+        compact::cancel_hibernation(cx.process());
         return Ok(am::OK);
     }
     // SAFETY: as behind any call of a native: it has no arguments, and all that lives is on the stack.
@@ -928,7 +928,7 @@ pub(super) fn system_task(
                     });
                 } else if kind == a_copy_literals() {
                     // SAFETY: as above.
-                    unsafe { crate::code::areas::count(cx, live) };
+                    unsafe { crate::code::literal_areas::count(cx, live) };
                     answer(am::OK);
                 } else {
                     answer(am::TRUE);

@@ -354,7 +354,7 @@ items! {
                 opt()
             }
         };
-    "emu_flavor": "How code is run." => |_, _| match crate::code::compiled::compiled() {
+    "emu_flavor": "How code is run." => |_, _| match crate::code::compiled::compiler() {
         Some(_) => jit(),
         None => emu(),
     };

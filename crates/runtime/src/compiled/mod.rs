@@ -24,7 +24,7 @@ use purlin_isa::ops::Op;
 use purlin_jit::decode::Instruction;
 use purlin_jit::quick::{Function, Refusal, compile};
 use purlin_jit::{Env, Helpers, Native, Stubs, operands};
-use purlin_kernel::code::compiled::{Compiled, number, set_compiled, takes_back};
+use purlin_kernel::code::compiled::{Compiler, count_invalidation, number, set_compiler};
 use purlin_kernel::code::entries::{self, entries};
 use purlin_kernel::code::epochs::{Since, epochs};
 use purlin_kernel::code::{self, Module};
@@ -185,7 +185,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
         chaos,
         log,
     });
-    set_compiled(owner);
+    set_compiler(owner);
     entries().install(owner, number(), fun::uncompiled());
 }
 
@@ -497,7 +497,7 @@ fn callees(
     out
 }
 
-impl Compiled for Owner {
+impl Compiler for Owner {
     fn forget(&self, code: Range<usize>) {
         let mut s = self.state.lock();
         self.tidy(&mut s);
@@ -563,9 +563,9 @@ impl Compiled for Owner {
     }
 }
 
-impl entries::Compiled for Owner {
-    fn forget(&self, entry: *const u64) {
+impl entries::Invalidated for Owner {
+    fn invalidated(&self, entry: *const u64) {
         self.forgotten.lock().push(entry as usize);
-        takes_back();
+        count_invalidation();
     }
 }
