@@ -1,4 +1,4 @@
-//! Natives of the code server: loading, versions of modules, purging, what a module tells about itself.
+//! Natives of the code server: loading, versions of modules, purging, `module_info`.
 
 use crate::code::{self, FinishFailure, LoadFailure, Module, Prepared};
 use crate::cx::{BifResult, Cx, Fail};
@@ -23,10 +23,10 @@ lazy_atoms! {
     prepare_on_load = "prepare_on_load";
 }
 
-/// The prepared code that `prepare_loading/2` gives a reference to; empty once the module has been loaded.
+/// The prepared code behind a reference from `prepare_loading/2`; empty once the module is loaded.
 struct Handle(Mutex<Option<Prepared>>);
 
-/// Names of the modules that were loaded before the first process, in the order in which they were loaded.
+/// Names of the modules loaded before the first process, in the order of loading.
 pub static PRELOADED: OnceLock<Vec<Term>> = OnceLock::new();
 
 fn need_atom(t: Term) -> Result<Term, Fail> {
@@ -45,7 +45,8 @@ fn prepare_loading_2(cx: &mut Cx, [module, bin]: [Term; 2]) -> BifResult {
         Ok(p) if p.name() == module => {
             code::objects::prepared(module, &bytes);
             let made = native_state::make(cx, Handle(Mutex::new(Some(p))));
-            // What was made before runs the code that was there then: others have their turn before the module is loaded.
+            // Code made before this still runs what was current then. Yield before the module is
+            // loaded.
             return Err(cx.yield_with(made));
         }
         Ok(p) => Fault::ModuleName(atom::name(p.name()).to_owned()).into(),
@@ -95,7 +96,7 @@ fn finish_loading_1(cx: &mut Cx, [list]: [Term; 1]) -> BifResult {
     if on_load && items.len() > 1 {
         return Err(Fail::SystemLimit);
     }
-    // The modules of references that are there twice.
+    // Modules that more than one of the references would load.
     let mut twice = Vec::new();
     for (i, &t) in items.iter().enumerate() {
         if items[..i].iter().any(|&s| compare::eq_exact(s, t)) {
@@ -183,7 +184,7 @@ fn check_process_code_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
         cx, module, pc,
     )))
 }
-/// Whether the process that runs is the runtime's own code purger, which asks every process before code goes.
+/// Whether the running process is the code purger, which asks every process before code is freed.
 fn is_purger(cx: &mut Cx) -> bool {
     let p = cx.process();
     // SAFETY: exports are never freed.
@@ -216,7 +217,8 @@ fn purge_module_2(cx: &mut Cx, [module, step]: [Term; 2]) -> BifResult {
 fn release_area_switch_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(Term::bool(code::areas::switch()))
 }
-/// Has a process count the literals of the area that it points into; it answers `{copy_literals, {Area, Kind, Pid}, ok}`.
+/// Asks a process to count the literals of the area that it refers to. It answers
+/// `{copy_literals, {Area, Kind, Pid}, ok}`.
 fn send_copy_request_3(cx: &mut Cx, [pid, area, kind]: [Term; 3]) -> BifResult {
     let id = cx.tuple(&[area, kind, pid]);
     let request = cx.tuple(&[atom::intern("copy_literals"), id, am::TRUE]);
@@ -227,8 +229,9 @@ fn send_copy_request_3(cx: &mut Cx, [pid, area, kind]: [Term; 3]) -> BifResult {
 fn is_static(module: Term) -> bool {
     modules::of(module).is_some_and(|m| m.is_library())
 }
-/// Functions that a module's own file has a body for, and a library replaces; those of libraries that are part of stock's
-/// emulator are natives here.
+/// Functions that have a body in the module's own file and are replaced by a library.
+///
+/// Functions that stock replaces by libraries built into its emulator are natives here.
 fn library_functions(m: &Module) -> Vec<(Term, u32)> {
     if !is_static(m.name) {
         return m.replaced().collect();
@@ -238,10 +241,10 @@ fn library_functions(m: &Module) -> Vec<(Term, u32)> {
         .collect()
 }
 
-/// Whether a function is native to whoever asks: it has no code in its module's file.
+/// Whether a function appears native to programs: its module's file has no code for it.
 pub(super) fn is_native(m: Term, f: Term, arity: u32) -> bool {
     let in_place = code::native(m, f, arity).is_some_and(|(_, row)| row.traits.in_place);
-    // The one instruction that has them was a function of Erlang's before.
+    // The one instruction for these was an Erlang function in earlier releases.
     let of_two = arity == 2 && m == am::ERLANG && matches!(atom::name(f), "min" | "max");
     !in_place && !is_static(m) && code::is_builtin(m, f, arity)
         || of_two && release::has(EXTREMES_NATIVE)
@@ -252,7 +255,7 @@ fn is_builtin_3(_: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
     let (m, f) = (need_atom(m)?, need_atom(f)?);
     Ok(Term::bool(is_native(m, f, a)))
 }
-/// As stock takes it: the lowest 32 bits of a small integer.
+/// The arity as stock reads it: the lowest 32 bits of a small integer.
 fn arity(t: Term) -> Result<u32, Fail> {
     t.as_small().map(|n| n as u32).ok_or(Fail::Badarg)
 }
@@ -265,7 +268,9 @@ fn function_exported_3(_: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
     Ok(Term::bool(code::exports(m, f, a)))
 }
 
-/// The declaration of a record by a loaded module: whether it is exported, and its fields with their defaults.
+/// The declaration of a record by a loaded module: whether it is exported, and its fields with
+/// their
+/// defaults.
 fn get_definition_2(cx: &mut Cx, [module, name]: [Term; 2]) -> BifResult {
     let (module, name) = (need_atom(module)?, need_atom(name)?);
     let made = code::record(module, name, false).ok_or(Fail::Badarg)?;
@@ -364,7 +369,7 @@ fn beamfile_chunk_2(cx: &mut Cx, [bin, name]: [Term; 2]) -> BifResult {
         _ => Ok(am::UNDEFINED),
     }
 }
-/// The chunk of that name in a form of type `BEAM`; `None` where the form is damaged before it.
+/// The chunk of that name in a form of type `BEAM`; `None` if the form is damaged before it.
 fn chunk<'a>(bytes: &'a [u8], name: &[u8; 4]) -> Option<&'a [u8]> {
     let u32_at =
         |i: usize| Some(u32::from_be_bytes(bytes.get(i..i + 4)?.try_into().ok()?) as usize);

@@ -1,4 +1,5 @@
-//! Natives of counting coverage: what modules count that are loaded, and how often their functions and lines have run.
+//! Natives of code coverage: what the loaded modules count, and how often functions and lines have
+//! run.
 
 use crate::code::{self, Module, coverage};
 use crate::cx::{BifResult, Cx, Fail};
@@ -11,7 +12,7 @@ lazy_atoms! {
     module_info = "module_info";
 }
 
-/// The largest count that is told.
+/// Largest count that is reported.
 const MOST: u64 = (1 << 59) - 1;
 
 fn named(mode: Coverage) -> Term {
@@ -61,7 +62,8 @@ fn get_coverage_2(cx: &mut Cx, [what, name]: [Term; 2]) -> BifResult {
         _ => Err(Fail::Badarg),
     }
 }
-/// Each function but those that the compiler adds to every module, and whether it has run, or how often.
+/// Every function, except those that the compiler adds to all modules, with whether or how often it
+/// has run.
 fn functions(cx: &mut Cx, m: &Module) -> BifResult {
     if m.counters.mode == Coverage::None {
         return Err(Fail::Badarg);
@@ -82,7 +84,7 @@ fn functions(cx: &mut Cx, m: &Module) -> BifResult {
     cx.bump(out.len());
     Ok(cx.list(&out))
 }
-/// Each line that is counted, under its number or that of the compiler, and whether it has run, or how often.
+/// Every counted line, keyed by its number or the compiler's, with whether or how often it has run.
 fn lines(cx: &mut Cx, m: &Module, key: fn(u32, u32) -> u32) -> BifResult {
     if !m.counters.of_lines() {
         return Err(Fail::Badarg);

@@ -1,7 +1,9 @@
 //! Natives of module `erts_debug`, and the tags of dynamic tracing.
 //!
-//! `get_internal_state/1` and `set_internal_state/2` know only what can be told or done truly here; other items are
-//! a `badarg`. As in stock, they are `undef` until `set_internal_state(available_internal_state, true)`.
+//! `get_internal_state/1` and `set_internal_state/2` accept only the items that this runtime can
+//! answer
+//! or carry out truthfully; all others are a `badarg`. As in stock, both are `undef` until
+//! `set_internal_state(available_internal_state, true)`.
 
 use super::inspect::shared_words;
 use super::link_lists::{self, What};
@@ -39,7 +41,9 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     if !AVAILABLE.load(Ordering::Relaxed) {
         return Err(Fail::Undef);
     }
-    // The order in which schedulers would be bound by what is known of processors, whether they are there or not.
+    // The order in which schedulers would be bound to the known processors, whether or not there
+    // are as
+    // many schedulers.
     if let Some(&[what, how]) = item.as_tuple()
         && word(what) == "fake_scheduler_bindings"
     {
@@ -56,11 +60,11 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         let slots = Term::small(super::persistent::slots() as i64);
         return Ok(cx.flatmap(&[am::TABLE], &[slots]));
     }
-    // Terms that natives make are put where there is room.
+    // Natives always put the terms that they make where there is room.
     if word(item) == "force_heap_frags" {
         return Ok(am::FALSE);
     }
-    // No build has the keys of maps collide.
+    // There is no build in which the keys of maps collide.
     if word(item) == "hashmap_collision_bonanza" {
         return Ok(am::FALSE);
     }
@@ -79,7 +83,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     if word(item) == "process_info_args" {
         return Ok(super::process_info::all_items(cx));
     }
-    // Descriptors that are in no good state, those in use, and what has selected them: ports, and libraries.
+    // Descriptors in a bad state, descriptors in use, and who selected them: ports and libraries.
     if word(item) == "check_io_debug" {
         let (all, ..) = crate::poll::sizes();
         let of_libraries = purlin_nif::selected();
@@ -95,7 +99,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     if word(item) == "max_atom_out_cache_index" {
         return Ok(Term::small(etf::encode::ATOM_SLOTS as i64 - 1));
     }
-    // As in a crash dump.
+    // The same figures as in a crash dump.
     if word(item) == "memory" {
         let mut l = NIL;
         for (name, bytes) in super::memory::usage().named().into_iter().rev() {
@@ -138,7 +142,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     }
 }
 
-/// The present state of a process; `undefined` if there is none.
+/// The state of a process; `undefined` if there is none.
 fn process_status(pid: Term) -> Term {
     let Some(p) = crate::process::table().find(pid) else {
         return am::UNDEFINED;
@@ -158,7 +162,9 @@ fn process_status(pid: Term) -> Term {
     })
 }
 
-/// The atom with that index; those that it takes to get there are made, of names that tell their own.
+/// The atom with that index. Atoms up to that index are created if they are missing, with names
+/// that
+/// say what they are.
 fn atom_at(index: u32) -> BifResult {
     while index >= atom::count() {
         atom::try_intern(&format!("am{:x}", atom::count())).map_err(|_| Fail::Badarg)?;
@@ -166,7 +172,7 @@ fn atom_at(index: u32) -> BifResult {
     Ok(Term::atom(index))
 }
 
-/// Bytes of this thread's native stack that are left.
+/// Bytes left of this thread's native stack.
 #[cfg(target_os = "linux")]
 fn native_stack_left() -> Option<u64> {
     let here = 0u8;
@@ -187,7 +193,7 @@ fn native_stack_left() -> Option<u64> {
     None
 }
 
-/// How a bitstring is stored: `heap_binary`, or `{refc_binary, Size, {binary, Room}, Flags}`.
+/// How a bitstring is stored: `heap_binary`, or `{refc_binary, Size, {binary, Capacity}, Flags}`.
 fn binary_info(cx: &mut Cx, t: Term) -> Term {
     let whole = t.whole();
     let Some(block) = whole.block() else {
@@ -224,7 +230,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
                 .ok_or(Fail::Badarg)?;
             Ok(am::TRUE)
         }
-        // Memory is given back at once; destructors of resources are called between time slices.
+        // Memory is freed at once; destructors of resources run between time slices.
         ("wait", "deallocations" | "thread_progress" | "aux_work" | "timer_cancellations") => {
             match purlin_kernel::later::all_done() {
                 true => Ok(am::OK),
@@ -242,14 +248,14 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             };
             Ok(cx.uint(limit.set(n as usize) as u64))
         }
-        // Matching is cut by reductions, not by steps of a loop.
+        // Matching yields by reductions, not by a count of loop iterations.
         ("re_loop_limit", "default") => Ok(Term::small(0)),
         ("re_loop_limit", _) => arith::to_u64(value)
             .map(|_| Term::small(0))
             .ok_or(Fail::Badarg),
-        // Natives of tables leave off by reductions only, and a tree is never split.
+        // Natives of tables trap by reductions only, and a tree is never split.
         ("ets_force_trap" | "ets_force_split" | "ets_debug_random_split_join", _) => Ok(am::NOTSUP),
-        // The process named is looked for; it is the caller that collects.
+        // Looks the named process up, but the caller is the one that collects.
         ("force_gc", _) => {
             let found = value.is_local_pid() && crate::process::table().find(value).is_some();
             if found {
@@ -258,7 +264,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             }
             Ok(Term::bool(found))
         }
-        // The rest of the heap becomes garbage, so that the next thing made needs a collection.
+        // Turns the rest of the heap into garbage, so that the next allocation collects.
         ("fill_heap", how) => {
             let left = cx.heap.free_words();
             if left > 1 {
@@ -267,12 +273,12 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             cx.heap.need_fullsweep |= how == "true";
             Ok(am::OK)
         }
-        // No process runs for so many milliseconds, and nothing comes in.
+        // No process runs for that many milliseconds, and no input arrives.
         ("block", _) => {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
             let before = multi_scheduling::blocked();
             multi_scheduling::block(true);
-            // The process that blocks has the turn already.
+            // The process that blocks already runs alone.
             let turn = match before {
                 true => None,
                 false => multi_scheduling::turn(|_| {}),
@@ -283,14 +289,15 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             multi_scheduling::block(before);
             Ok(am::TRUE)
         }
-        // Milliseconds for which an unused entry of a node stays known; below 0: what the command line says.
+        // Milliseconds for which an unused node entry is kept; below 0, the value of the command
+        // line.
         ("node_tab_delayed_delete", _) => {
             let ms = value.as_small().ok_or(Fail::Badarg)?;
             purlin_dist::table::set_delay(u64::try_from(ms).ok());
             Ok(am::OK)
         }
         ("kill_dist_connection", _) => Ok(Term::bool(purlin_dist::natives::kill_connection(value))),
-        // Requests of others wait; the process itself collects when it must.
+        // Requests of other processes wait; the process itself still collects when it must.
         ("gc_state", _) => {
             let on = value.as_bool().ok_or(Fail::Badarg)?;
             let e = cx.process().ext_mut();
@@ -303,7 +310,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             }
             Ok(Term::bool(was))
         }
-        // A copy of the term, in a fragment of its own.
+        // A copy of the term in a heap fragment of its own.
         ("mbuf", _) => {
             let mut f = Fragment::with_capacity(copy::size_whole(value));
             let t = copy::copy_whole(value, &mut f);
@@ -313,7 +320,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             }
             Ok(t)
         }
-        // `{Name, Count}`: as many atoms that are under one lock with that one, as names of tables.
+        // `{Name, Count}`: that many atoms which, as table names, share the lock of `Name`.
         ("colliding_names", _) => {
             let Some(&[name, count]) = value.as_tuple() else {
                 return Err(Fail::Badarg);
@@ -326,8 +333,9 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             }
             Ok(l)
         }
-        // Senders never wait for each other here, whoever the receiver is; stock lets those have it whose queue is no
-        // part of the heap.
+        // Senders never wait for each other here, whatever the receiver. Stock gives parallel
+        // buffers only to
+        // receivers with an off-heap message queue.
         ("proc_sig_buffers", "true") => Ok(Term::bool(cx.process().has(OFF_HEAP_QUEUE))),
         ("proc_sig_buffers", _) => Ok(am::NOTSUP),
         ("test_long_gc_sleep", _) => {
@@ -337,19 +345,19 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             Ok(am::TRUE)
         }
         ("debugger_support", on) if release::has(DEBUGGER) => {
-            // There is no way back.
+            // It cannot be switched off.
             if on != "true" {
                 return Ok(am::BADARG);
             }
             code::debugger::enable();
             Ok(am::OK)
         }
-        // The emulator ends with a crash dump.
+        // The emulator exits with a crash dump.
         ("broken_halt", _) => {
             let slogan = format_term(value, Style::Display, 10_000);
             crate::halt::halt_with_dump(&slogan)
         }
-        // Nobody else changes code, or what of it is traced.
+        // Keeps others from changing code or its tracing.
         ("code_write_permission" | "code_mod_permission", "true") => {
             code::permission::keep(cx)?;
             Ok(am::TRUE)
@@ -358,7 +366,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             code::permission::give_back();
             Ok(am::TRUE)
         }
-        // The number of the one that `unique_integer/1` gave last; negative: modulo 2^64.
+        // The last number from `unique_integer([monotonic])`; negative values are modulo 2^64.
         ("unique_monotonic_integer_state", _) => {
             let n = arith::to_u64(value).or_else(|| arith::to_i64(value).map(|n| n as u64));
             n.into_iter().for_each(ids::set_last_monotonic);
@@ -373,8 +381,10 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
     }
 }
 
-/// `disassemble({M, F, A})`, or of the address of an instruction: `{NextAddress, Text, {M, F, A}}`, the text being that
-/// of one specific instruction. `undef` if there is no such function, `false` if no instruction is there.
+/// `disassemble({M, F, A})`, or `disassemble(Address)` of an instruction. The result is
+/// `{NextAddress, Text, {M, F, A}}` with the text of one op, `undef` if there is no such function,
+/// or
+/// `false` if no instruction is there.
 fn disassemble_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     let pc = match what.as_tuple() {
         Some(&[m, f, a]) if m.is_atom() && f.is_atom() => {
@@ -400,8 +410,8 @@ fn disassemble_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     Ok(cx.tuple(&[next, text, mfa]))
 }
 
-/// Lets so many milliseconds pass, or time without end, and handles signals meanwhile. False: one of them ends the
-/// process.
+/// Waits for that many milliseconds, or for ever, and handles signals meanwhile. Returns false if a
+/// signal ends the process.
 fn wait(cx: &mut Cx, ms: Option<u64>) -> bool {
     let step = Duration::from_micros(200);
     let until = ms.map(|n| Instant::now() + Duration::from_millis(n));
@@ -423,11 +433,13 @@ fn tell(cx: &mut Cx, to: Term, tag: &str) {
     signal::send_with(to, |a| a.tuple(&[atom::intern(tag), me]));
 }
 
-/// A debugging aid of dirty threads' own tests, on a thread of that kind: `type` tells the kind of thread, `wait` takes
-/// its time, `error` raises, `copy` makes a thousand copies, `send` sends `{ok, Pid}`, `reschedule` goes from kind to
-/// kind, and the others tell that they are there and wait.
+/// A debugging aid that the tests of dirty threads use. It runs on a dirty thread: `type` returns
+/// the
+/// kind of thread, `wait` takes time, `error` raises, `copy` makes a thousand copies, `send` sends
+/// `{ok, Pid}`, `reschedule` moves between the kinds, and the others report that they run, and
+/// wait.
 ///
-/// `call`: name and arguments of the native that was called at first, which is what errors show.
+/// `call` is the name and arguments of the native called first; errors show it.
 fn dirty_test(cx: &mut Cx, kind: &str, call: (&str, &[Term]), what: Term, arg: Term) -> BifResult {
     let r = match (word(what), word(arg)) {
         ("scheduler", "type") => Ok(atom::intern(kind)),
@@ -483,7 +495,7 @@ fn dirty_test(cx: &mut Cx, kind: &str, call: (&str, &[Term]), what: Term, arg: T
     })
 }
 
-/// Goes on in a thread of another kind.
+/// Continues on a thread of the other kind.
 fn go_on(cx: &mut Cx, kind: &str, call: (&str, &[Term]), what: Term, arg: Term) -> Fail {
     let args = cx.list(call.1);
     let name = atom::intern(call.0);
@@ -525,7 +537,7 @@ fn resumed_io(cx: &mut Cx, [state]: [Term; 1]) -> BifResult {
     resumed(cx, "dirty_io", state)
 }
 
-/// The names of the instructions that run.
+/// The names of the instructions that the emulator executes.
 fn instructions_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     let mut l = NIL;
     for op in purlin_isa::ops::OPS.iter().rev() {
@@ -535,10 +547,10 @@ fn instructions_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(l)
 }
 
-/// Words of the boxed object at `t`, and the terms in it.
+/// Words of the boxed term `t`, and the terms in it.
 ///
 /// # Safety
-/// `t` is a boxed term in hand.
+/// `t` is a live boxed term.
 unsafe fn parts(t: Term) -> (usize, impl Iterator<Item = Term>) {
     // SAFETY: by the contract of this function.
     unsafe {
@@ -552,8 +564,9 @@ fn is_empty_tuple(t: Term) -> bool {
     t.as_tuple().is_some_and(|e| e.is_empty())
 }
 
-/// Words that a sub-binary and its part of the original take, by stock's measure: one that starts and ends at whole
-/// bytes counts as the binary that a copy of it would be.
+/// Words of a sub-binary and its part of the original, as stock measures them. A sub-binary that
+/// starts
+/// and ends at byte boundaries counts as the binary that a copy of it would be.
 fn sub_binary_words(t: Term, original: Option<Term>) -> usize {
     let (odd, bytes) = t.as_bits().map_or((0, 0), |b| {
         (b.bit_offset as usize % 8 + b.bit_len % 8, b.bit_len / 8)
@@ -565,16 +578,18 @@ fn sub_binary_words(t: Term, original: Option<Term>) -> usize {
     }
 }
 
-/// Words of a term, where what is reached twice counts once, and literals, which belong to no process, don't count.
+/// Words of a term. A subterm that is reached twice counts once. Literals, which belong to no
+/// process,
+/// do not count.
 fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     dirty_if_large(cx, "erts_debug", "size_shared", &[t], t)?;
     let mut met = Met::none(&cx.heap);
     let mut counts = |t: Term| {
         let literal = |p| region::is_region_ptr(p) && super::persistent::is_literal(p);
-        // What comes again is asked about once: that takes a lock.
+        // `first` goes before `literal`, which takes a lock, so each subterm is looked up once.
         met.first(t) && !literal(t.ptr())
     };
-    // What large binaries refer to.
+    // The binaries that large sub-binaries refer to.
     let mut wholes = HashSet::<_, Hashing>::default();
     let mut words = 0;
     let mut todo = vec![t];
@@ -589,7 +604,7 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
             }
         }
         if t.is_boxed() && !is_empty_tuple(t) && counts(t) {
-            // SAFETY: a boxed term in hand.
+            // SAFETY: `t` is a live boxed term.
             let (n, mut inner) = unsafe { parts(t) };
             if let Some(n) = shared_words(t, |p| wholes.insert(p)) {
                 words += n;
@@ -614,13 +629,13 @@ fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     Ok(Term::small(words as i64))
 }
 
-/// Whether nothing in a term is reached twice, and its words. `SHARE`: without what lies in regions.
+/// Whether no subterm is reached twice, and the term's words. With `SHARE`, regions are left out.
 fn reached_once<const SHARE: bool>(cx: &Cx, t: Term) -> (bool, usize) {
     let g = Graph::<SHARE>::whole(t, Some(&cx.heap));
     (!g.any_twice(), g.words())
 }
 
-/// A copy in which what was shared is shared. Literals are copied if asked for.
+/// Copies a term and keeps its sharing. Literals are copied on request.
 fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
     let literals = literals.as_bool().ok_or(Fail::Badarg)?;
     dirty_if_large(
@@ -644,10 +659,10 @@ fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
     let stays = |t: Term| t.is_immed() || (!literals && region::is_region_ptr(t.ptr()));
     let mut root = t;
     let mut copies: HashMap<*mut Term, Term, Hashing> = HashMap::default();
-    // Slots that hold a term of the original.
+    // Slots that still hold a term of the original.
     let mut todo: Vec<*mut Term> = vec![&mut root];
     while let Some(slot) = todo.pop() {
-        // SAFETY: slots are words of copies made below, or `root`; originals are terms in hand.
+        // SAFETY: slots are words of copies made below, or `root`; originals are live terms.
         unsafe {
             let t = *slot;
             if stays(t) {
@@ -687,7 +702,7 @@ fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
     Ok(root)
 }
 
-/// The same bits behind so many others, which takes those who read them away from the boundaries of bytes.
+/// The same bits after `offset` others, so that readers find them off byte boundaries.
 fn unaligned_bitstring_2(cx: &mut Cx, [bits, offset]: [Term; 2]) -> BifResult {
     let offset = offset
         .as_small()
@@ -703,7 +718,7 @@ fn unaligned_bitstring_2(cx: &mut Cx, [bits, offset]: [Term; 2]) -> BifResult {
     Ok(cx.sub_binary(whole.term, offset, len))
 }
 
-// Without probes for dynamic tracing there are no tags.
+// This build has no probes for dynamic tracing, so there are no tags.
 
 fn dt_no_tag_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(am::UNDEFINED)
@@ -717,7 +732,7 @@ fn dt_same_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
 fn dt_spread_tag_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     t.as_bool().map(|_| am::TRUE).ok_or(Fail::Badarg)
 }
-/// Takes what `dt_spread_tag/1` gives.
+/// Accepts the result of `dt_spread_tag/1`.
 fn dt_restore_tag_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     (t == am::TRUE).then_some(t).ok_or(Fail::Badarg)
 }

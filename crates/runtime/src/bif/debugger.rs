@@ -1,7 +1,9 @@
-//! `erl_debugger` (OTP 28): breakpoints of lines, and a look at stack and registers of suspended processes. Without `+D` its functions
-//! are told as not there.
+//! Natives of `erl_debugger` (OTP 28): line breakpoints, and the stack and registers of suspended
+//! processes. Without `+D` its functions report that they are not available.
 //!
-//! A process that is looked at answers between two time slices, where all its registers are known, and only while it is suspended.
+//! An inspected process answers between two time slices, when all its registers are known, and only
+//! while
+//! it is suspended.
 
 use super::inspect::flat_words;
 use super::process::ask_with;
@@ -47,10 +49,10 @@ lazy_atoms! {
     y_register = "y";
 }
 
-/// The debugger and the number of its session, while it has one.
+/// The debugger and its session number, if one is attached.
 static ATTACHED: Mutex<Option<(Term, u32)>> = Mutex::new(None);
 
-/// The debugger, if it lives.
+/// The debugger, if it is alive.
 fn attached() -> Option<(Term, u32)> {
     ATTACHED.lock().filter(|a| table().find(a.0).is_some())
 }
@@ -103,7 +105,7 @@ fn toggle_instrumentations_1(_: &mut Cx, [toggles]: [Term; 1]) -> BifResult {
 
 // The debugger.
 
-/// A number for a session that isn't guessed from the last one.
+/// A session number that cannot be guessed from the previous one.
 fn session_number() -> u32 {
     static LAST: AtomicU32 = AtomicU32::new(0);
     let last = LAST.fetch_add(1, Ordering::Relaxed);
@@ -142,7 +144,7 @@ fn whereis_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(attached().map_or(am::UNDEFINED, |a| a.0))
 }
 
-/// A process has come to a breakpoint: `erts_internal:breakpoint/4` asks whether it is to wait.
+/// A process has reached a breakpoint: `erts_internal:breakpoint/4` asks whether it should wait.
 fn notify_breakpoint_hit_3(cx: &mut Cx, [mfa, line, resume]: [Term; 3]) -> BifResult {
     need_debugger()?;
     let is_function =
@@ -197,7 +199,7 @@ fn breakpoint_3(cx: &mut Cx, [module, line, on]: [Term; 3]) -> BifResult {
         false => failed(cx, [badkey(), line]),
     }
 }
-/// The lines of a function that can have breakpoints, and whether they have.
+/// The lines of a function that can have breakpoints, and whether they have one.
 fn lines_of(cx: &mut Cx, m: &Module, function: usize) -> Term {
     let mut found = cx.flatmap(&[], &[]);
     let all = &m.debug.lines;
@@ -257,18 +259,19 @@ fn breakpoints_3(cx: &mut Cx, [module, f, arity]: [Term; 3]) -> BifResult {
 /// A slot of a frame.
 enum Slot {
     Value(Term),
-    /// Where an exception leads.
+    /// The address that handles an exception.
     Catch(u64),
 }
 
 /// A frame of a stack.
 struct Frame {
-    /// The instruction that runs in it next.
+    /// The next instruction to run in it.
     pc: u64,
     slots: Vec<Slot>,
 }
 
-/// The frames of the process in the context, the innermost first: that of what it is in, then those that are returned to.
+/// The frames of the process in the context, innermost first: the current function, then its
+/// callers.
 fn frames(cx: &Cx) -> Vec<Frame> {
     let frame = |pc| Frame {
         pc,
@@ -278,7 +281,7 @@ fn frames(cx: &Cx) -> Vec<Frame> {
     let mut below = Vec::new();
     let mut p = cx.heap.stop;
     while p < cx.heap.hend {
-        // SAFETY: words of the stack, from its top to the end of the block.
+        // SAFETY: words of the stack, between its top and the end of the block.
         let w = unsafe { *p };
         let last = below.last_mut().unwrap_or(&mut top);
         if w.is_catch() {
@@ -295,7 +298,7 @@ fn frames(cx: &Cx) -> Vec<Frame> {
     below
 }
 
-/// The function of a frame. `returns`: the address is one that is returned to.
+/// The function of a frame. With `returns`, `pc` is a return address.
 fn function_at(cx: &mut Cx, to: &mut Fragment, pc: u64, returns: bool) -> Term {
     let stubs = code::stubs();
     let is = |stub: &[u64]| pc == stub.as_ptr() as u64;
@@ -329,7 +332,7 @@ fn function_at(cx: &mut Cx, to: &mut Fragment, pc: u64, returns: bool) -> Term {
     }
 }
 
-/// `{value, Term}`, or how large it is if that is more than `most` words.
+/// `{value, Term}`, or the size of the term if it has more than `most` words.
 fn shown(to: &mut Fragment, t: Term, most: usize) -> Term {
     let words = flat_words(t);
     if words > most {
@@ -348,13 +351,13 @@ fn slot(cx: &mut Cx, to: &mut Fragment, s: &Slot, most: usize) -> Term {
     }
 }
 
-/// The process that was asked, if it is there and suspended.
+/// The inspected process, if it exists and is suspended.
 fn if_suspended(cx: Option<&mut Cx>) -> Option<&mut Cx> {
     let cx = cx?;
     cx.process().state.load().is_suspended().then_some(cx)
 }
 
-/// Asks another process, which answers by `f` if it is suspended.
+/// Runs `f` in another process if that is suspended, and returns the answer.
 fn ask_suspended(
     cx: &mut Cx,
     pid: Term,
@@ -371,7 +374,7 @@ fn ask_suspended(
         };
         let work: signal::Task = Box::new(move |cx| {
             let mut to = Fragment::new();
-            // It may have been resumed since.
+            // It may have been resumed meanwhile.
             let t = match if_suspended(cx) {
                 Some(cx) => f(cx, &mut to),
                 None => running(),
@@ -429,7 +432,7 @@ fn peek_xreg_3(cx: &mut Cx, [pid, n, most]: [Term; 3]) -> BifResult {
     })
 }
 
-// What is known of the variables of a module.
+// Debug information about variables.
 
 fn known_value(cx: &mut Cx, d: &Debug, v: &DebugValue) -> Term {
     match v {
@@ -447,12 +450,12 @@ fn known_value(cx: &mut Cx, d: &Debug, v: &DebugValue) -> Term {
         }
     }
 }
-/// The value of a constant itself.
+/// The value of a constant.
 fn constant(cx: &mut Cx, d: &Debug, v: &DebugValue) -> Term {
     match v {
         DebugValue::Constant(c) => {
             let t = code::constant(c, &d.atoms, &d.literals, cx);
-            // The literals are the module's, which may go.
+            // The literals belong to the module, which may be purged.
             copy::copy_whole(t, cx)
         }
         _ => known_value(cx, d, v),
@@ -474,7 +477,8 @@ fn call(cx: &mut Cx, d: &Debug, c: &DebugCall) -> Term {
         }
     }
 }
-/// For each line that can have a breakpoint what is known of it; `none` if the module's file says nothing.
+/// The debug information of each line that can have a breakpoint; `none` if the module's file has
+/// none.
 fn get_debug_info_1(cx: &mut Cx, [module]: [Term; 1]) -> BifResult {
     if !module.is_atom() {
         return Err(Fail::Badarg);

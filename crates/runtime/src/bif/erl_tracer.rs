@@ -1,6 +1,6 @@
-//! Natives of module `erl_tracer`: the tracer module of tracers that are processes or ports.
+//! Natives of module `erl_tracer`, the tracer module of tracers that are processes or ports.
 //!
-//! The runtime sends such tracers their messages itself; these are for whoever calls the module.
+//! The runtime sends trace messages to such tracers itself; these natives serve direct callers.
 
 use crate::cx::{BifResult, Cx};
 use crate::trace::{self, flag, timestamp};
@@ -15,7 +15,7 @@ lazy_atoms! {
     seq_trace = "seq_trace";
 }
 
-/// Whether a tracer wants to be told: it isn't told of itself.
+/// Whether a tracer wants an event. Nothing is traced to the traced process itself.
 fn enabled_3(_: &mut Cx, [tag, tracer, tracee]: [Term; 3]) -> BifResult {
     Ok(if tracer == tracee {
         discard()
@@ -28,7 +28,8 @@ fn enabled_3(_: &mut Cx, [tag, tracer, tracee]: [Term; 3]) -> BifResult {
     })
 }
 
-/// Sends the tracer `{trace, Tracee, Tag, Message, Options…}`, or of a sequential trace `{seq_trace, Tracee, Message}`.
+/// Sends the tracer `{trace, Tracee, Tag, Message, Options…}`, or for sequential tracing
+/// `{seq_trace, Tracee, Message}`.
 fn trace_5(cx: &mut Cx, [tag, tracer, tracee, message, options]: [Term; 5]) -> BifResult {
     if !trace::lives(tracer) {
         return Ok(am::OK);

@@ -1,7 +1,8 @@
-//! Natives of module `erlang` that raise what they are told to.
+//! Natives of module `erlang` that raise exceptions on request.
 //!
-//! `exc.args` holds the arguments to show in the first entry of the stack trace, `exc.cause` (where `exc.error_info` is
-//! set) the map of `error_info` as the program gave it; see `interp::exc`.
+//! `exc.args` holds the arguments for the first entry of the stack trace. If `exc.error_info` is
+//! set,
+//! `exc.cause` is the map of `error_info` as the program gave it. See `interp::exc`.
 
 use crate::bifs;
 use crate::cx::{BifResult, Class, Cx, Fail};
@@ -29,7 +30,7 @@ fn error_3(cx: &mut Cx, [value, args, options]: [Term; 3]) -> BifResult {
                 cx.exc.cause = m;
                 cx.exc.error_info = true;
             }
-            // As in stock, options that make no sense are no reason to hide the error.
+            // As in stock, invalid options do not hide the error.
             _ => break,
         }
     }
@@ -48,7 +49,7 @@ fn nif_error_2(cx: &mut Cx, [value, _]: [Term; 2]) -> BifResult {
     Err(cx.error(value))
 }
 
-/// A stack trace as `raise/3` takes it, cut to the depth that traces have; `None` if an entry is no entry.
+/// The stack trace given to `raise/3`, cut to the maximum depth; `None` if an entry is malformed.
 fn given_trace(cx: &mut Cx, t: Term) -> Option<Term> {
     let depth = crate::interp::exc::depth();
     let mut out = Vec::new();

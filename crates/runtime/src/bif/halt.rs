@@ -1,4 +1,4 @@
-//! `erlang:halt/2`, which the other arities are written with.
+//! `erlang:halt/2`, on which the other arities are built.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, halt, lazy_atoms, port};
@@ -14,7 +14,7 @@ lazy_atoms! {
 /// Characters of a slogan that are kept.
 const MAX_SLOGAN: usize = 1023;
 
-/// The text of a character list, cut; None if it isn't one.
+/// The text of a character list, truncated; `None` if the term is no character list.
 fn slogan(t: Term) -> Option<String> {
     let mut s = String::new();
     let mut it = t.list_iter();
@@ -28,7 +28,7 @@ fn slogan(t: Term) -> Option<String> {
     it.tail().is_nil().then_some(s)
 }
 
-/// Whether output is written first, and how long that may take.
+/// Whether to flush output first, and the time limit for it.
 struct Options {
     flush: bool,
     limit: Option<Duration>,
@@ -56,10 +56,12 @@ fn options(list: Term) -> Option<Options> {
     it.tail().is_nil().then_some(o)
 }
 
-/// Most time in which processes that are in the middle of output leave the rest to their ports, which takes a moment.
+/// Maximum time for processes in the middle of output to hand the rest to their ports, which is
+/// quick.
 const SENDERS_TIME: Duration = Duration::from_secs(5);
 
-/// Whether processes are in the middle of output that is still to be written. They leave it to their ports while this asks.
+/// Whether processes are in the middle of output. While this asks, they hand the rest to their
+/// ports.
 fn waits_for_senders() -> bool {
     static SINCE: OnceLock<Instant> = OnceLock::new();
     !port::request_all_rests() && SINCE.get_or_init(Instant::now).elapsed() < SENDERS_TIME

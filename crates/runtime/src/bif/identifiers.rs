@@ -1,5 +1,8 @@
-//! Natives of module `erlang` that make pids, ports and references from text. The first number in it names the node: 0 is this
-//! one, else it is that of the name's atom, and there must be a connection, which knows the node's creation.
+//! Natives of module `erlang` that make pids, ports and references from text.
+//!
+//! The first number names the node: 0 is this one. Any other is the index of the node name's atom,
+//! and
+//! there must be a connection, from which the node's creation is known.
 
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_dist::natives::connected_by_number;
@@ -9,12 +12,12 @@ use purlin_term::unused;
 use purlin_term::word::{PID_DATA_BITS, PID_NUM_BITS, Subtag};
 use purlin_term::{Alloc, Term};
 
-/// Characters of the longest text of each kind that stock reads, zeros in front of a number included.
+/// Maximum characters of a text of each kind, as in stock; leading zeros of a number count.
 const PID_CHARS: usize = 64;
 const PORT_CHARS: usize = 38;
 const REF_CHARS: usize = 71;
 
-/// The node of that number, which is not this one; the caller owns one of its count.
+/// The node with that number, which is not this one. The caller owns one count of it.
 fn elsewhere(number: u64) -> Result<&'static Node, Fail> {
     let (name, creation) = connected_by_number(number).ok_or(Fail::Badarg)?;
     Ok(node::intern(name, creation))
@@ -50,7 +53,7 @@ fn list_to_port_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
 
 fn list_to_ref_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
     let all = numbers(l, "#Ref<", REF_CHARS).ok_or(Fail::Badarg)?;
-    // The text has the numbers of the reference in reverse.
+    // The text has the numbers of the reference in reverse order.
     let (number, nums) = match all.split_first() {
         Some((&number, rest)) if (1..=5).contains(&rest.len()) => (number, rest),
         _ => return Err(Fail::Badarg),
@@ -63,7 +66,7 @@ fn list_to_ref_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
         return Ok(cx.external_ref(elsewhere(number)?, &nums));
     }
     match nums[..] {
-        // The first has 18 bits.
+        // The first number has 18 bits.
         [a, b, c] if a < 1 << 18 => Ok(cx.local_ref([a, b, c])),
         _ => Err(Fail::Badarg),
     }

@@ -1,5 +1,4 @@
-//! Natives that look at terms as such: hashes, kinds of terms, the insides of maps, sizes, and printing for
-//! debugging.
+//! Natives that inspect terms: hashes, kinds, internals of maps, sizes, and printing for debugging.
 
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_native::cx::Env;
@@ -20,7 +19,7 @@ crate::lazy_atoms! {
     iterator = "iterator";
 }
 
-/// A range of hashes, up to 2^32.
+/// A range of hashes, at most 2^32.
 fn range(t: Term) -> Result<u64, Fail> {
     match arith::to_u64(t) {
         Some(n @ 1..=0x1_0000_0000) => Ok(n),
@@ -52,7 +51,7 @@ fn same_2(_cx: &mut Cx, [a, b]: [Term; 2]) -> BifResult {
     Ok(Term::bool(a == b))
 }
 
-/// Whether what a part of a binary is of lies on a heap itself.
+/// Whether the binary that a sub-binary refers to lies on a heap itself.
 fn is_of_heap(t: Term) -> bool {
     let of = t.whole();
     of.boxed_header()
@@ -136,7 +135,7 @@ fn map_next_3(cx: &mut Cx, [path, m, kind]: [Term; 3]) -> BifResult {
     } else {
         return Err(Fail::Badarg);
     };
-    // As many pairs as the time slice has room for.
+    // As many pairs as the time slice allows.
     let max = (cx.reds / 4).max(1) as usize;
     if path.is_list() && release::has(ORDERED_ITERATORS) && matches!(kind, NextKind::Iterator) {
         let max = (cx.reds / KEY_REDUCTIONS as i64).max(1) as usize;
@@ -147,11 +146,12 @@ fn map_next_3(cx: &mut Cx, [path, m, kind]: [Term; 3]) -> BifResult {
     Ok(t)
 }
 
-/// Reductions that stock counts for a key that an iterator holds.
+/// Reductions that stock charges for a key held by an iterator.
 const KEY_REDUCTIONS: usize = 32;
 
-/// The pairs of the first `max` of `keys` in a map, each with what follows it, as `{Key, Value, Next}`: `none` at the end, else
-/// the iterator of the keys that are left.
+/// The pairs of the first `max` of `keys` in a map, each with its successor, as `{Key, Value,
+/// Next}`.
+/// `Next` is `none` at the end, otherwise the iterator over the remaining keys.
 fn next_of_keys(cx: &mut Cx, keys: Term, m: Term, max: usize) -> BifResult {
     if !m.is_map() {
         return Err(Fail::Badarg);
@@ -176,7 +176,7 @@ fn next_of_keys(cx: &mut Cx, keys: Term, m: Term, max: usize) -> BifResult {
     Ok(next)
 }
 
-/// Words that a copy of `t` would take if nothing in it were shared, with literals counted too.
+/// Words of a copy of `t` without any sharing, literals included.
 pub(super) fn flat_words(t: Term) -> usize {
     let mut words = 0;
     let mut todo = vec![t];
@@ -192,10 +192,10 @@ pub(super) fn flat_words(t: Term) -> usize {
             continue;
         }
         let p = t.ptr();
-        // SAFETY: a boxed term in hand is well formed.
+        // SAFETY: a live boxed term is well formed.
         unsafe {
             match t.subtag() {
-                // There is one empty tuple, which belongs to nobody.
+                // All empty tuples are one, which belongs to no heap.
                 Some(Subtag::Tuple) if t.as_tuple().is_some_and(|e| e.is_empty()) => {}
                 Some(Subtag::SubBin) => words += sub_binary_words(t),
                 Some(Subtag::RefcBin) if release::has(LARGE_BINARIES_IN_TWO) => {
@@ -220,17 +220,17 @@ pub(super) fn flat_words(t: Term) -> usize {
     words
 }
 
-/// A large binary as stock counts it since OTP 27: the part, and what it refers to.
+/// Words of a large binary as stock counts it since OTP 27: the part and what it refers to.
 const PART_AND_WHOLE_WORDS: usize = PART_WORDS + WHOLE_WORDS;
 const PART_WORDS: usize = 5;
 const WHOLE_WORDS: usize = 3;
-/// Behind the head of a fun is the object that holds on to its code.
+/// Words of a fun and the object behind it that keeps its code alive.
 const FUN_AND_CODE_WORDS: usize = FUN_WORDS + 3;
 const FUN_WORDS: usize = 2 + 1;
-/// The head of a fun without that.
+/// Words of a fun without that object.
 const LEAN_FUN_WORDS: usize = 2;
 
-/// Words that a fun of `own` words counts as.
+/// The size that a fun of `own` words is reported with.
 fn fun_words(t: Term, own: usize) -> usize {
     let external = t.as_fun().is_some_and(|f| f.external);
     let captured = own.saturating_sub(layout::FUN_WORDS);
@@ -242,8 +242,10 @@ fn fun_words(t: Term, own: usize) -> usize {
     }
 }
 
-/// Words that a copy of a sub-binary counts as: those of what it refers to (a refc binary as such, else its own part
-/// of the bytes), and its own where it does not start and end at bytes.
+/// Words that a copy of a sub-binary counts as: those of the binary it refers to (a refc binary as
+/// such,
+/// otherwise its own part of the bytes), and its own words unless it starts and ends at byte
+/// boundaries.
 fn sub_binary_words(t: Term) -> usize {
     let Some(bits) = t.as_bits() else { return 0 };
     let original = t.whole();
@@ -265,8 +267,11 @@ fn sub_binary_words(t: Term) -> usize {
     }
 }
 
-/// Words of an object that is met for the first time, where what it shares with others counts once: `whole` says whether what a
-/// large binary refers to is new too. None: as it is laid out here.
+/// Words of an object that is reached for the first time, counting what it shares with others once.
+///
+/// `whole` says whether the binary that a large sub-binary refers to is new, too. `None`: the size
+/// is
+/// that of the object's layout.
 pub(super) fn shared_words(t: Term, whole: impl FnOnce(*mut Term) -> bool) -> Option<usize> {
     if !release::has(LARGE_BINARIES_IN_TWO) {
         return None;
@@ -306,7 +311,8 @@ fn flat_size_1(cx: &mut Env, [t]: [Term; 1]) -> BifResult {
     Ok(Term::small(n as i64))
 }
 
-/// Writes for people to see. Lines end as on a terminal in raw mode, wherever the output goes.
+/// Writes text for people to read. Lines end as on a terminal in raw mode, wherever the output
+/// goes.
 fn show(fd: i32, text: &[u8]) {
     let mut out = Vec::with_capacity(text.len() + 8);
     for line in text.split_inclusive(|c| *c == b'\n') {
@@ -320,7 +326,9 @@ fn show(fd: i32, text: &[u8]) {
     }
     put(fd, &out);
 }
-/// Nobody can be told where that fails. The descriptor may have been made non-blocking by a port on it.
+/// Failures are ignored, since there is nowhere to report them. A port on the descriptor may have
+/// made
+/// it non-blocking.
 fn put(fd: i32, mut left: &[u8]) {
     while !left.is_empty() {
         // SAFETY: a pointer to that many bytes.
@@ -373,7 +381,7 @@ fn display_string_1(_cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
     show(libc::STDERR_FILENO, characters(l)?.as_bytes());
     Ok(am::TRUE)
 }
-/// `stdin` is the terminal, whatever standard input is.
+/// As in stock, `stdin` means the terminal, whatever standard input is.
 fn display_string_2(cx: &mut Cx, [device, text]: [Term; 2]) -> BifResult {
     let bytes = match text.as_binary() {
         Some(bytes) => bytes.to_vec(),
@@ -402,7 +410,7 @@ fn display_string_2(cx: &mut Cx, [device, text]: [Term; 2]) -> BifResult {
     }
     Ok(am::TRUE)
 }
-/// The text that `display/1` writes, of so many characters or a few more.
+/// The text that `display/1` writes, cut after about `limit` characters.
 fn term_to_string_2(cx: &mut Cx, [t, limit]: [Term; 2]) -> BifResult {
     let limit = match limit.as_small() {
         Some(n) if n > 0 => n as usize,

@@ -1,9 +1,13 @@
-//! Waiting for threads that are still within code which was taken back.
+//! Waiting until no thread executes invalidated machine code.
 //!
-//! A breakpoint stops whoever comes to the entry of a function. Machine code of that function, which calls itself without a look
-//! at the entry, is taken back before; but threads that are within it stay there until their time slices end. So what sets
-//! breakpoints gives its value only when they have: the process waits in its run queue, and its scheduler runs others. Frames that such
-//! code has left return to the interpreter from then on.
+//! A breakpoint catches every call that goes through the entry of a function. Machine code of that
+//! function may call itself without looking at the entry, so it is invalidated first. Threads that
+//! are
+//! still executing it may stay there until the end of their time slices. A native that sets
+//! breakpoints
+//! therefore returns only when they have left: the process waits in its run queue, and its
+//! scheduler runs
+//! others. From then on, frames of the invalidated code return to the interpreter.
 
 use crate::code::compiled::{compiled, taken_back};
 use crate::code::epochs::{Since, epochs};
@@ -17,10 +21,12 @@ lazy_atoms! {
     code_left = "code_left";
 }
 
-/// The waits that are not over, by number, and the next number.
+/// The pending waits, by number, and the next number.
 static WAITING: Mutex<(Vec<(u64, Since)>, u64)> = Mutex::new((Vec::new(), 0));
 
-/// Does something that may set breakpoints. Its value is given when nobody is within what was taken back for them.
+/// Runs `what`, which may set breakpoints, and returns its value once no thread executes the code
+/// that
+/// was invalidated for them.
 pub(super) fn when_left(cx: &mut Cx, what: impl FnOnce(&mut Cx) -> BifResult) -> BifResult {
     let before = taken_back();
     let value = what(cx)?;
@@ -31,7 +37,7 @@ pub(super) fn when_left(cx: &mut Cx, what: impl FnOnce(&mut Cx) -> BifResult) ->
         c.settle();
     }
     let mut w = WAITING.lock();
-    // Processes that ended meanwhile don't ask any more.
+    // Drops waits that are over, among them those of processes that have ended.
     w.0.retain_mut(|(_, s)| !s.passed());
     let n = w.1;
     w.1 += 1;
@@ -41,7 +47,7 @@ pub(super) fn when_left(cx: &mut Cx, what: impl FnOnce(&mut Cx) -> BifResult) ->
     Err(cx.trap(target, &[value, Term::small(n as i64)]))
 }
 
-/// `value`, once nobody is there any more.
+/// Returns `value` once the wait `n` is over.
 fn code_left_2(cx: &mut Cx, [value, n]: [Term; 2]) -> BifResult {
     let n = n.as_small().ok_or(Fail::Badarg)? as u64;
     let mut w = WAITING.lock();

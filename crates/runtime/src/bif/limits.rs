@@ -1,7 +1,10 @@
-//! Limits that stock fixes when it is compiled, read and set while the runtime runs.
+//! Limits that are compile-time constants in stock, readable and settable at run time.
 //!
-//! `purlin:limit(Name)` tells one, `purlin:set_limit(Name, Value)` sets it and tells what it was, and `purlin:limits()` is
-//! all of them. The flags `+F…` set them at start. Work under way may still go by the value before.
+//! `purlin:limit(Name)` reads one, `purlin:set_limit(Name, Value)` sets it and returns the old
+//! value, and
+//! `purlin:limits()` returns all. The flags `+F…` set them at start. Work in progress may still use
+//! the
+//! old value.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, signal};
@@ -10,22 +13,24 @@ use purlin_term::layout::{heap_bin_limit, set_heap_bin_limit};
 use purlin_term::{Alloc, Term, atom, gc};
 use std::sync::atomic::Ordering;
 
-/// A limit: name, how it is read, how it is set.
+/// A limit: its name, getter and setter.
 type Row = (&'static str, fn() -> usize, fn(usize));
 
-/// All of them. 0 for `region` is never.
+/// All limits. For `region`, 0 means never.
 const LIMITS: &[Row] = &[
-    // Parts of an I/O list of fewer bytes are copied together with their neighbours when it is written.
+    // Parts of an I/O list smaller than this many bytes are copied together with their neighbours
+    // when it
+    // is written.
     ("merge", iolist::small_limit, iolist::set_small_limit),
-    // Most parts that one system call is given.
+    // Maximum number of parts that one system call gets.
     ("iov", iolist::max_parts, iolist::set_max_parts),
-    // Bytes that are copied together before they are written.
+    // Maximum number of bytes that are copied together before a write.
     ("scratch", iolist::scratch_bytes, iolist::set_scratch_bytes),
-    // Binaries of more bytes are made off the heap, and counted.
+    // Binaries larger than this many bytes are allocated off the heap and counted.
     ("refc", heap_bin_limit, set_heap_bin_limit),
-    // Words from which on a term is shared when it is sent.
+    // Terms of at least this many words are shared when sent.
     ("region", region, set_region),
-    // Most words that a full sweep copies out of a region to give it up; 0 for never.
+    // Maximum number of words that a full sweep copies out of a region to release it; 0 is never.
     ("leave", leave, set_leave),
 ];
 

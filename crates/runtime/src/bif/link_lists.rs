@@ -1,12 +1,14 @@
-//! Links and monitors, as `erts_debug:get_internal_state` tells those of a process, of a port, and of the connection to a node
-//! (`{link_list, _}`, `{monitor_list, _}`):
+//! Links and monitors of a process, a port or the connection to a node, as
+//! `erts_debug:get_internal_state` returns them for `{link_list, _}` and `{monitor_list, _}`:
 //!
 //! ```text
 //! {erl_link, Type, Who, State, Number}
 //! {erl_monitor, Type, Direction, Reference, Who, Name}
 //! ```
-//! Each process tells its own, as a task among its signals. Those of a connection are the ones of all processes that lead over it,
-//! as seen from the other end.
+//!
+//! Each process lists its own, in a task among its signals. The list of a connection has those of
+//! all
+//! processes that go over it, as seen from the other end.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::Target;
@@ -32,14 +34,14 @@ lazy_atoms! {
     clock_service = "clock_service";
 }
 
-/// The item that is asked for.
+/// The requested item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     Links,
     Monitors,
 }
 
-/// The rows of a list that are known so far, and the processes that have not told theirs yet.
+/// The rows known so far, and the processes that have not answered yet.
 #[derive(Default)]
 struct Told {
     rows: Mutex<Vec<OwnedTerm>>,
@@ -79,7 +81,7 @@ pub(super) fn list(cx: &mut Cx, what: What, whose: Term) -> BifResult {
     Ok(cx.list(&rows))
 }
 
-/// Has all those tell whose ties may belong to the list.
+/// Asks every process whose links or monitors may belong to the list.
 fn ask(cx: &mut Cx, what: What, whose: Term) -> Arc<Told> {
     let me = cx.self_pid();
     let node = whose.is_atom().then_some(whose);
@@ -125,20 +127,22 @@ fn of_port(cx: &mut Cx, what: What, whose: Term) -> BifResult {
     Ok(all)
 }
 
-/// A row that `f` makes.
+/// A row that `f` builds.
 fn row(f: impl FnOnce(&mut Fragment) -> Term) -> OwnedTerm {
     let mut place = Fragment::new();
     let t = f(&mut place);
     OwnedTerm::from_parts(t, place)
 }
 
-/// The number of a link: the same at both places where it is told.
+/// The number of a link, equal at both of its ends.
 fn number_of(mine: Term, other: Term) -> Term {
     const BITS: u64 = (1 << 58) - 1;
     Term::small((hash::salted(other, mine.raw()) & BITS) as i64)
 }
 
-/// The rows of the process in the context; `node`: those of its ties that lead to that node, from the other end.
+/// The rows of the process in the context. With `node`, only links and monitors to that node, seen
+/// from
+/// the other end.
 fn rows(cx: &mut Cx, what: What, node: Option<Term>) -> Vec<OwnedTerm> {
     let me = cx.self_pid();
     let mut out = Vec::new();

@@ -59,7 +59,9 @@ fn port_unlink(cx: &mut Cx, port: Term) -> BifResult {
 fn link_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
     link_with(cx, to, false)
 }
-/// Links; if the link is there, it gets or loses its priority. Links with ports have none.
+/// Sets a link to a process. A link that exists already gains or loses its priority. Links with
+/// ports
+/// have none.
 fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     let me = cx.self_pid();
     if to.is_local_port() {
@@ -71,7 +73,7 @@ fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     if !to.is_local_pid() && remote::node_of(to) != Some(node::this_name()) {
         return remote::link(cx, to, urgent);
     }
-    // Told whether anything comes of it or not.
+    // Traced whether or not the link comes to exist.
     crate::trace::tie(cx.process(), crate::trace::Tie::Link, to);
     if to == me {
         return Ok(am::TRUE);
@@ -101,7 +103,7 @@ fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     }
     Ok(am::TRUE)
 }
-/// A link with a process that there is not.
+/// Handles a link to a process that does not exist.
 fn no_process(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     if !cx.process().has(process::TRAP_EXIT) {
         return Err(cx.error(am::NOPROC));
@@ -110,7 +112,7 @@ fn no_process(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
         crate::trace::tie(cx.process(), crate::trace::Tie::GettingUnlinked, to);
     }
     if urgent {
-        // Signals that have arrived come first.
+        // Signals that have arrived are handled first.
         handle::fetch(cx);
         handle::link_refused(cx, to, am::NOPROC, true);
         return Ok(am::TRUE);
@@ -132,7 +134,8 @@ fn unlink_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
     }
     let me = cx.self_pid();
     crate::trace::tie(cx.process(), crate::trace::Tie::Unlink, to);
-    // Told apart are the requests for one link: not all bits are needed. 0 is none.
+    // The number only tells requests for the same link apart, so not all bits are needed. 0 is
+    // none.
     let id = (ids::unique() as u32).max(1);
     let linked = match cx
         .process()
@@ -174,7 +177,7 @@ fn exit_process(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
     let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);
     send::exit_signal(me, to, reason);
     if to == me {
-        // The own signal takes effect before anything else is done.
+        // The signal to itself takes effect before anything else.
         handle::fetch(cx);
         if cx.process().has(crate::process::EXIT_PENDING) {
             return Err(Fail::Exited);
@@ -183,7 +186,7 @@ fn exit_process(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
     Ok(am::TRUE)
 }
 
-/// Options of signals: whether it has priority.
+/// Reads the options of a signal: whether it has priority.
 fn signal_options(cx: &mut Cx, args: &[Term]) -> Result<bool, Fail> {
     let mut it = args[args.len() - 1].list_iter();
     let sound = it.by_ref().all(|o| o == a_priority());
@@ -193,7 +196,7 @@ fn signal_options(cx: &mut Cx, args: &[Term]) -> Result<bool, Fail> {
     let f = cx.badarg_cause(am::BADOPT);
     Err(with_args(cx, f, args))
 }
-/// Sends an exit signal to the process that made an alias, if the alias is active when the signal arrives.
+/// Sends an exit signal to the process that created an alias, if the alias is active on arrival.
 fn exit_by_alias(cx: &mut Cx, pid: Term, alias: Term, reason: Term, urgent: bool) {
     let me = cx.self_pid();
     let Some(k) = ref_key(alias) else { return };
@@ -207,7 +210,7 @@ fn exit_by_alias(cx: &mut Cx, pid: Term, alias: Term, reason: Term, urgent: bool
         }),
     );
 }
-/// Since OTP 28 an alias may be named too: the signal affects the process as long as it is active.
+/// Since OTP 28 an alias may be the target: the signal has an effect while the alias is active.
 fn exit_2(cx: &mut Cx, [to, reason]: [Term; 2]) -> BifResult {
     exit_with(cx, [to, reason], false)
 }
@@ -231,7 +234,7 @@ fn exit_3(cx: &mut Cx, [to, reason, options]: [Term; 3]) -> BifResult {
     let urgent = signal_options(cx, &[to, reason, options])?;
     exit_with(cx, [to, reason], urgent)
 }
-/// Whether a process sends itself what by way of `exit/2` alone would end it.
+/// Whether a process sends itself the signal that only `exit/2` would end it with.
 fn is_nothing(cx: &mut Cx, to: Term, reason: Term) -> bool {
     to == cx.self_pid() && reason == am::NORMAL && !cx.process().has(process::TRAP_EXIT)
 }
@@ -258,13 +261,13 @@ fn link_2(cx: &mut Cx, [to, options]: [Term; 2]) -> BifResult {
 
 /// The options of a monitor.
 pub(super) struct MonitorOptions {
-    /// The message at the end has priority.
+    /// The message that the monitor sends has priority.
     pub urgent: bool,
     pub alias: AliasMode,
     pub tag: Option<Box<OwnedTerm>>,
 }
 
-/// Reads such options. None: they are wrong.
+/// Reads the options of a monitor; `None` if they are invalid.
 pub(super) fn monitor_options(l: Term) -> Option<MonitorOptions> {
     let mut o = MonitorOptions {
         urgent: false,
@@ -311,7 +314,7 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
     if !port && kind != am::PROCESS {
         return Err(cx.badarg_cause(a_badtype()));
     }
-    // Name and local identifier.
+    // A name and a local identifier.
     let (target, name) = if what.is_local_pid() && !port || what.is_local_port() && port {
         (Some(what), None)
     } else if what.is_atom() {
@@ -333,7 +336,7 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
         if remote::node_of(what) != Some(node::this_name()) {
             return monitor_remote(cx, what, o);
         }
-        // Of a node of this one's name that was there before: it has ended.
+        // It belongs to an earlier instance of this node, so its process has ended.
         (None, None)
     } else {
         return Err(Fail::Badarg);
@@ -358,7 +361,7 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
         send::monitor_down(me, r, kind, object, am::NOPROC);
         return Ok(r);
     };
-    // Nobody watches itself, and such a reference is no alias either.
+    // A process cannot monitor itself, and the reference is no alias either.
     if to == me {
         return Ok(r);
     }
@@ -384,9 +387,11 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
     Ok(r)
 }
 
-/// A process that traps exits and is about to monitor one that it is linked with, which is ending, hears of the link's end first. That
-/// is on its way. Else it would be told that there is no process, and if it gives up the link now, as supervisors do, never of what
-/// the reason was.
+/// Lets the exit signal of a link arrive before a monitor on the same, ending process is created.
+///
+/// Applies to a process that traps exits. Without this the monitor would report `noproc`, and a
+/// process
+/// that then unlinks, as supervisors do, would never learn the exit reason.
 fn let_end_arrive(cx: &mut Cx, to: Term) -> Result<(), Fail> {
     let ends = |to| match process::table().find(to) {
         // SAFETY: cells are never unmapped; the state word is an atomic.
@@ -465,13 +470,15 @@ fn monitor_3(cx: &mut Cx, [kind, what, opts]: [Term; 3]) -> BifResult {
     monitor(cx, kind, what, o)
 }
 
-/// The target of the monitor, if there was such a one.
+/// Removes a monitor and returns its target, if there was one.
 fn end_monitor(cx: &mut Cx, r: Term) -> Result<Option<Target>, Fail> {
     if r.as_ref_view().is_none() {
         return Err(Fail::Badarg);
     }
     let Some(k) = ref_key(r) else {
-        // Another node's can't be of a monitor; one of a node of this one's name that was there before is of none any more.
+        // A reference of another node cannot be a monitor's. One of an earlier instance of this
+        // node no longer
+        // is one.
         let own = ref_parts(r).is_some_and(|p| p.1 == node::this_name());
         return if own { Ok(None) } else { Err(Fail::Badarg) };
     };
@@ -480,7 +487,7 @@ fn end_monitor(cx: &mut Cx, r: Term) -> Result<Option<Target>, Fail> {
         return Ok(None);
     };
     let Some(m) = e.monitors.remove(&k) else {
-        // It may have waited until there was nothing left to end.
+        // It may have waited until nothing was left to end.
         cx.process().set_flag(process::BUSY, false);
         return Ok(None);
     };
@@ -523,13 +530,16 @@ fn demonitor_2(cx: &mut Cx, [r, opts]: [Term; 2]) -> BifResult {
     }
     let was = end_monitor(cx, r)?;
     let value = Term::bool(!info || was.is_some());
-    // One of the clock stays when there is a message, and there may be several.
+    // A monitor of the clock outlives its messages, and there may be several of them.
     let clock = was == Some(Target::Clock);
     if !do_flush || (was.is_some() && !clock) {
         return Ok(value);
     }
-    // The message, if there is one, is taken by a receive of stock's own, which knows markers and tags. Those who were told of the same
-    // end have their turn first, as on stock: programs rely on it that what they do about it is done when this has returned.
+    // Stock's own receive takes the message, if there is one, since it knows markers and tags.
+    // Other
+    // processes that were notified of the same end run first, as on stock: programs rely on their
+    // reaction
+    // being done when this returns.
     crate::sched::lets_pass();
     cx.end_slice();
     let x = crate::code::export(
@@ -576,7 +586,7 @@ fn unalias_1(cx: &mut Cx, [r]: [Term; 1]) -> BifResult {
     if r.as_ref_view().is_none() {
         return Err(Fail::Badarg);
     }
-    // Messages through it that have arrived are messages.
+    // Messages sent through it that have arrived already stay messages.
     handle::fetch(cx);
     let Some(k) = ref_key(r) else {
         return Ok(am::FALSE);

@@ -1,9 +1,14 @@
-//! The uses of memory: the figures that `erlang:memory/0,1` and `system_info({allocator, _})` are made of.
+//! Memory usage: the figures behind `erlang:memory/0,1` and `system_info({allocator, _})`.
 //!
-//! Stock's allocators are told of as far as they are kinds of memory here: heaps of processes, binaries, tables,
-//! literals (regions), and everything else under `ll_alloc`. The C library is asked for the memory that native code has allocated.
-//! The functions of `erlang` and `erts_internal` that put the answers together expect one message from each thread
-//! that has allocators of its own; here one message comes, with everything.
+//! Stock's allocators are reported as far as this runtime has the kind of memory: heaps of
+//! processes,
+//! binaries, tables, literals (regions), and everything else under `ll_alloc`. The memory that
+//! native code
+//! allocates is asked of the C library. The functions of `erlang` and `erts_internal` that assemble
+//! the
+//! answers expect one message from each thread with allocators of its own; here a single message
+//! carries
+//! everything.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, code, lazy_atoms, process, signal, timer};
@@ -36,19 +41,19 @@ const KINDS: &[&str] = &[
     "driver_alloc",
 ];
 
-/// The allocator beneath those.
+/// The allocator below those.
 const SEGMENTS: &str = "mseg_alloc";
 
-/// An allocator that is asked for.
+/// A requested allocator.
 #[derive(Clone, Copy)]
 enum Wanted {
-    /// Place in [`KINDS`].
+    /// Index in [`KINDS`].
     Kind(usize),
     System,
     Segments,
 }
 
-/// The most that was seen of each kind when somebody asked.
+/// The largest use of each kind seen by any request so far.
 static PEAKS: [Peaks; KINDS.len()] = [const { Peaks::none() }; KINDS.len()];
 
 struct Peaks {
@@ -67,10 +72,10 @@ impl Peaks {
     }
 }
 
-/// The uses of memory, in bytes.
+/// Memory in use, in bytes.
 pub struct Usage {
     pub total: usize,
-    /// Heaps and control blocks of processes.
+    /// Heaps and cells of processes.
     pub processes: usize,
     pub processes_used: usize,
     pub atom: usize,
@@ -82,7 +87,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// All but processes.
+    /// Everything except processes.
     pub fn system(&self) -> usize {
         self.total.saturating_sub(self.processes)
     }
@@ -115,14 +120,14 @@ fn code_bytes() -> usize {
         + code::compiled::compiled().map_or(0, |c| c.bytes())
 }
 
-/// Bytes that the C library has handed out.
+/// Bytes allocated from the C library.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn allocated() -> usize {
-    // SAFETY: no arguments, a plain structure as result.
+    // SAFETY: takes no arguments and returns a plain structure.
     let i = unsafe { libc::mallinfo2() };
     i.uordblks + i.hblkhd
 }
-/// Elsewhere the C library doesn't tell: what the runtime knows of itself.
+/// Other C libraries do not report it, so this counts what the runtime knows of.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn allocated() -> usize {
     let (names, table) = atom::bytes();
@@ -133,10 +138,10 @@ fn allocated() -> usize {
         + code_bytes()
 }
 
-/// The present uses of memory.
+/// The current memory usage.
 pub fn usage() -> Usage {
     let (cells, slots) = process::table().bytes();
-    // Processes come to be between the two looks at the table.
+    // Processes may be created between the two looks at the table.
     let live = (process::table().live() * process::table::CELL_BYTES).min(cells);
     let heaps = gc::heap_bytes();
     let (names, table) = atom::bytes();
@@ -146,7 +151,9 @@ pub fn usage() -> Usage {
         false => gc::mapped_bytes(),
     };
     Usage {
-        // Cells, slots, regions and large blocks of heaps are mapped, not allocated; with a fence, all blocks and binaries.
+        // Cells, slots, regions and large blocks of heaps are mapped, not allocated. With the fence
+        // on, all
+        // blocks and binaries are mapped.
         total: allocated() + mapped + cells + slots + regions,
         processes: heaps + cells + slots,
         processes_used: heaps + live + slots,
@@ -158,18 +165,18 @@ pub fn usage() -> Usage {
     }
 }
 
-/// The part of one kind of memory that is in use.
+/// Memory in use of one kind.
 struct InUse {
     blocks: usize,
     bytes: usize,
-    /// Bytes that were taken from the system for it, those of free blocks included.
+    /// Bytes taken from the system for it, free blocks included.
     taken: usize,
 }
 
-/// Bytes of free blocks that the C library keeps.
+/// Bytes of free blocks that the C library holds.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn kept_by_library() -> usize {
-    // SAFETY: no arguments, a plain structure as result.
+    // SAFETY: takes no arguments and returns a plain structure.
     unsafe { libc::mallinfo2() }.fordblks
 }
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
@@ -177,7 +184,7 @@ fn kept_by_library() -> usize {
     0
 }
 
-/// Blocks of tables: one for each object, and one for each table.
+/// Blocks of tables: one per object and one per table.
 fn ets_blocks() -> usize {
     let (tables, _) = crate::ets::totals();
     tables + crate::ets::objects()
@@ -218,7 +225,7 @@ fn in_use(u: &Usage, kind: &str) -> InUse {
             // Large blocks of heaps, regions and cells are mapped, not allocated.
             let heaps = heap_blocks.saturating_sub(blocks::SEGMENTS.in_use());
             let others = match purlin_term::fence::on() {
-                // The others have addresses of their own then.
+                // All other blocks have mappings of their own then.
                 true => ets_blocks(),
                 false => heaps + counts::sum(|c| &c.binaries) + ets_blocks(),
             };
@@ -237,8 +244,9 @@ fn three<A: Alloc + ?Sized>(a: &mut A, key: Term, [x, y, z]: [usize; 3]) -> Term
     a.tuple(&[key, n[0], n[1], n[2]])
 }
 
-/// Figures of the mapped blocks of heaps, as stock tells of its allocator of segments: one instance, which keeps freed
-/// blocks for a while.
+/// Figures of mapped heap blocks, in the form of stock's segment allocator: one instance, which
+/// caches
+/// freed blocks for a while.
 fn segments<A: Alloc + ?Sized>(a: &mut A, detail: Detail) -> Term {
     let s = &blocks::SEGMENTS;
     let get = |n: &AtomicUsize| n.load(Ordering::Relaxed);
@@ -272,7 +280,7 @@ fn segments<A: Alloc + ?Sized>(a: &mut A, detail: Detail) -> Term {
         ("mseg_destroy", get(&s.destroyed)),
         ("mseg_recreate", get(&s.resized)),
     ];
-    // Billions, and what is above those.
+    // Billions, and the remainder.
     let calls = calls.map(|(k, n)| {
         let (giga, rest) = (n / 1_000_000_000, n % 1_000_000_000);
         a.tuple(&[atom::intern(k), number(giga), number(rest)])
@@ -284,7 +292,7 @@ fn segments<A: Alloc + ?Sized>(a: &mut A, detail: Detail) -> Term {
     a.list(&[none, kind])
 }
 
-/// How much to tell.
+/// Level of detail.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Memory,
@@ -292,14 +300,15 @@ enum Detail {
     All,
 }
 
-/// The parts of one kind's answer.
+/// The parts of the answer for one kind.
 fn answer<A: Alloc + ?Sized>(a: &mut A, i: usize, n: &InUse, detail: Detail) -> Term {
     let name = atom::intern(KINDS[i]);
     let with_peak = |n: usize, most: &AtomicUsize| {
         let most = most.fetch_max(n, Ordering::Relaxed).max(n);
         [n, most, most]
     };
-    // `erlang:memory/0` takes all that was mapped for cells of processes as theirs, so that is part of the total.
+    // `erlang:memory/0` counts all memory mapped for cells as that of processes, so it is in the
+    // total.
     let bytes = match detail {
         Detail::Memory if KINDS[i] == "fix_alloc" => n.taken,
         _ => n.bytes,
@@ -345,8 +354,8 @@ fn answer<A: Alloc + ?Sized>(a: &mut A, i: usize, n: &InUse, detail: Detail) -> 
     a.list(&parts)
 }
 
-/// `{What, Reference, Kinds}`, to which the answer is a message; or `{What, Kinds}`, for which `erlang:alloc_info/1` or
-/// `erlang:alloc_sizes/1` puts messages together.
+/// `{What, Reference, Kinds}`, answered by a message; or `{What, Kinds}`, for which
+/// `erlang:alloc_info/1` or `erlang:alloc_sizes/1` combines messages.
 pub fn request(cx: &mut Cx, t: &[Term]) -> BifResult {
     let name = atom::name(t[0]);
     let detail = match name {
@@ -424,13 +433,14 @@ pub fn request(cx: &mut Cx, t: &[Term]) -> BifResult {
     Ok(am::TRUE)
 }
 
-/// `alloc_util_allocators`
+/// The answer for `alloc_util_allocators`.
 pub fn names(cx: &mut Cx) -> Term {
     let v: Vec<Term> = KINDS.iter().map(|n| atom::intern(n)).collect();
     cx.list(&v)
 }
 
-/// Settings of the C library: whether it is in use, its name, and of its arenas what `+MYtt` and `+MYtp` may set.
+/// Settings of the C library: whether it is in use, its name, and the settings of its arenas that
+/// `+MYtt` and `+MYtp` change.
 fn of_library<A: Alloc + ?Sized>(a: &mut A) -> Term {
     let [trim, pad] = purlin_kernel::system::memory::arena();
     let e = a.tuple(&[atom::intern("e"), am::TRUE]);
@@ -440,7 +450,7 @@ fn of_library<A: Alloc + ?Sized>(a: &mut A) -> Term {
     a.list(&[e, m, tt, tp])
 }
 
-/// `allocator`: which library allocates, its version, and the kinds that are told apart.
+/// The answer for `allocator`: the allocating library, its version, and the kinds of memory.
 pub(crate) fn allocator(cx: &mut Cx) -> Term {
     let (library, version) = library(cx);
     let mut kinds: Vec<Term> = vec![atom::intern("sys_alloc")];
@@ -455,7 +465,7 @@ pub(crate) fn allocator(cx: &mut Cx) -> Term {
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn library(cx: &mut Cx) -> (Term, Term) {
-    // SAFETY: a text that lives as long as the process.
+    // SAFETY: returns a string that lives as long as the program.
     let v = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
     let v: Vec<Term> = v
         .to_string_lossy()
@@ -469,7 +479,7 @@ fn library(_: &mut Cx) -> (Term, Term) {
     (am::UNDEFINED, NIL)
 }
 
-/// `allocated_areas`: parts that are counted under other names.
+/// The answer for `allocated_areas`: memory that is counted under other names.
 pub(crate) fn areas(cx: &mut Cx) -> Term {
     let (names, table) = atom::bytes();
     let (_, slots) = process::table().bytes();
@@ -486,13 +496,17 @@ pub(crate) fn areas(cx: &mut Cx) -> Term {
     cx.list(&v)
 }
 
-/// The parts of stock's `allocated_areas` and allocators that tools count are in one thread's answer.
+/// The answer of one thread has all parts of stock's `allocated_areas` and allocators that tools
+/// count.
 fn no_aux_work_threads_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(Term::small(2))
 }
 
-/// The question of `instrument` to an allocator on a scheduler: how many answers will come. Memory here is not taken from
-/// carriers, nor tagged by who uses it, so there is nobody to answer, as in stock where an allocator is turned off.
+/// Tells `instrument` how many answers will come from an allocator on a scheduler.
+///
+/// Memory is neither taken from carriers here nor tagged by its user, so none come, as in stock
+/// when the
+/// allocator is disabled.
 fn gather_1(_: &mut Cx, [request]: [Term; 1]) -> BifResult {
     // Later releases put flags before the reference.
     let Some(&[kind, scheduler, _, _, reference] | &[kind, scheduler, _, _, _, reference]) =

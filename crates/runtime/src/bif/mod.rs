@@ -1,6 +1,12 @@
-//! Natives: functions of Erlang modules that are written in Rust. One file per Erlang module (or part of a large
-//! one); each ends with its table of rows, and `TABLES` here lists the tables. All else (export stubs, guard calls,
-//! `module_info`, what is missing) derives from the rows, and what is special about one is said in its row.
+//! Natives that concern the whole system, and the list of all natives.
+//!
+//! A native is a function of an Erlang module that is written in Rust. Each file holds the natives
+//! of one
+//! Erlang module, or of one subject of a large module, and ends with their table of rows; `OWN`
+//! lists the
+//! tables. Everything else (export stubs, guard calls, `module_info`, the list of missing natives)
+//! is
+//! derived from the rows. The row of a native says what is special about it.
 
 pub mod code;
 pub mod coverage;
@@ -35,7 +41,7 @@ pub mod trace;
 
 pub use purlin_native::bif::{Bif, Kind};
 
-/// The tables of natives here.
+/// The tables of natives in this folder.
 const OWN: &[&[Bif]] = &[
     code::BIFS,
     coverage::BIFS,
@@ -66,7 +72,7 @@ const OWN: &[&[Bif]] = &[
     trace::BIFS,
 ];
 
-/// All natives that there are.
+/// The tables of all natives.
 pub fn tables() -> Vec<&'static [Bif]> {
     let all = [
         OWN,
@@ -79,7 +85,7 @@ pub fn tables() -> Vec<&'static [Bif]> {
     all.into_iter().flatten().copied().collect()
 }
 
-/// Makes all natives known. To be called before anything is loaded.
+/// Registers all natives. Must be called before any module is loaded.
 pub fn install() {
     purlin_native::bif::install(&tables());
 }

@@ -1,4 +1,5 @@
-//! `erlang:system_monitor/0,1,2`, what `trace:system/3` calls, and `erlang:system_profile/0,2`.
+//! `erlang:system_monitor/0,1,2`, the natives behind `trace:system/3`, and
+//! `erlang:system_profile/0,2`.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process;
@@ -22,10 +23,10 @@ lazy_atoms! {
     legacy = "legacy";
 }
 
-/// The least heap that is called large, in words.
+/// Smallest heap that counts as large, in words.
 const LARGE_HEAP: u64 = 16384;
 
-/// The list of what is asked for.
+/// The list of the monitored events.
 pub(super) fn list(cx: &mut Cx, w: &Wanted) -> Term {
     let mut v = Vec::new();
     if w.busy_dist_port {
@@ -62,7 +63,7 @@ fn term(cx: &mut Cx, w: Wanted) -> Term {
     cx.tuple(&[pid, list])
 }
 
-/// A limit of at least `least`; 0, where that may be said: none.
+/// A limit of at least `least`; 0, where allowed, is no limit.
 fn limit(t: Term, least: u64) -> Option<u64> {
     if t == am::FALSE && release::has(MONITORS_OF_SESSIONS) {
         return Some(0);
@@ -70,7 +71,7 @@ fn limit(t: Term, least: u64) -> Option<u64> {
     arith::to_u64(t).map(|n| n.max(least))
 }
 
-/// Changes what is asked for by one item of a list.
+/// Applies one item of an option list.
 fn change(w: &mut Wanted, item: Term) -> Option<()> {
     let (key, value) = match item.as_tuple() {
         Some(&[key, value]) => (key, value),
@@ -110,7 +111,7 @@ fn change(w: &mut Wanted, item: Term) -> Option<()> {
     Some(())
 }
 
-/// As [`change`], by all items of a list.
+/// Applies all items of an option list.
 fn change_all(w: &mut Wanted, list: Term) -> Option<()> {
     let mut it = list.list_iter();
     for item in it.by_ref() {
@@ -119,10 +120,11 @@ fn change_all(w: &mut Wanted, list: Term) -> Option<()> {
     it.tail().is_nil().then_some(())
 }
 
-/// Has a process told from now on, in place of the one before. `by`: without a session, or in one that has no tracer.
+/// Replaces the process that receives system monitor messages. `by` is the session, if it has no
+/// tracer, or [`LEGACY`](crate::trace::monitor::LEGACY).
 fn set(cx: &mut Cx, by: i64, pid: Term, list: Term) -> BifResult {
     if pid == am::UNDEFINED || list == NIL {
-        // One whose process has ended isn't there any more.
+        // A process that has ended counts as none.
         let before = monitor::wanted(by);
         monitor::set(by, Wanted::default());
         return Ok(term(cx, before));
@@ -156,13 +158,13 @@ fn system_monitor_2(cx: &mut Cx, [pid, list]: [Term; 2]) -> BifResult {
     set(cx, LEGACY, pid, list)
 }
 
-/// The session that a term stands for, which isn't over.
+/// The session that a term names, if it is not over.
 fn session(t: Term) -> Result<Arc<Session>, Fail> {
     let found = sessions::named(t).filter(|s| !s.is_over());
     found.ok_or(Fail::Badarg)
 }
 
-/// Since OTP 28 it belongs to a session: `legacy` is the one of the functions above.
+/// Since OTP 28 the monitor belongs to a session: `legacy` is that of the functions above.
 fn session_system_monitor_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
     if which == legacy() {
         return system_monitor_0(cx, []);
@@ -170,7 +172,8 @@ fn session_system_monitor_1(cx: &mut Cx, [which]: [Term; 1]) -> BifResult {
     let number = session(which)?.number;
     Ok(term(cx, monitor::wanted(number.into())))
 }
-/// Changes the events that the tracer of a session is told of, as the list says. Its first argument but one is `session` then.
+/// Changes the events that the tracer of a session is notified of. The last argument but one is
+/// `session` then.
 fn session_system_monitor_3(cx: &mut Cx, [which, pid, list]: [Term; 3]) -> BifResult {
     if which == legacy() {
         return set(cx, LEGACY, pid, list);
@@ -193,7 +196,7 @@ fn session_system_monitor_3(cx: &mut Cx, [which, pid, list]: [Term; 3]) -> BifRe
             am::OK
         }
     };
-    // It may have ended meanwhile, and nobody would take this away.
+    // The session may have ended meanwhile, and nothing else would remove this.
     if s.is_over() {
         monitor::end(s.number);
     }

@@ -1,12 +1,15 @@
-//! The references to nodes, as `erts_debug:get_internal_state(node_and_dist_references)` tells it:
+//! References to nodes, as `erts_debug:get_internal_state(node_and_dist_references)` returns them:
 //!
 //! ```text
 //! {{node_references, [{{Node, Creation}, Count, [{Who, [{What, Count}]}]}]},
 //!  {dist_references, [{Node, Count, [{Who, [{What, Count}]}]}]}}
 //! ```
-//! Each process counts what is its own, as a task among its signals, while the others run. Tables and timers are looked through
-//! afterwards. References not counted by then are in messages, regions and the like, or was under way: it is told as
-//! `{system, elsewhere}`.
+//!
+//! Each process counts its own references, in a task among its signals, while the others run.
+//! Tables and
+//! timers are counted afterwards. References that this does not find are in messages, regions and
+//! the
+//! like, or were in transit; they are reported as `{system, elsewhere}`.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{ets, lazy_atoms, process, signal, timer};
@@ -34,12 +37,13 @@ lazy_atoms! {
     a_timer = "timer";
 }
 
-/// A node in one life of it, by its name's word and its creation.
+/// A node by the word of its name and its creation.
 type Entry = (u64, u32);
-/// The kinds of references from a process to a node: terms on its heap, links, monitors, compiled match specifications.
+/// References from a process to a node, by kind: terms on its heap, links, monitors, compiled match
+/// specifications.
 type Counts = [u64; 4];
 
-/// The kinds of references to nodes from a table, or from the timers of a receiver.
+/// References to nodes from a table, or from the timers of a receiver.
 struct Kept {
     /// The kind of `who`.
     kind: Term,
@@ -48,7 +52,8 @@ struct Kept {
     found: HashMap<Entry, u64>,
 }
 
-/// Counts the nodes that a term refers to, but for what of it lies in regions, which count for themselves.
+/// Counts the nodes that a term refers to, except from within regions, which have counts of their
+/// own.
 fn count_in(t: Term, found: &mut HashMap<Entry, u64>) {
     let mut todo = vec![t];
     while let Some(mut t) = todo.pop() {
@@ -69,7 +74,7 @@ fn count_in(t: Term, found: &mut HashMap<Entry, u64>) {
             *found.entry((n.name.raw(), n.creation)).or_default() += 1;
             continue;
         }
-        // SAFETY: a boxed term in hand, whose words are terms from there to there.
+        // SAFETY: a live boxed term, whose words in that range are terms.
         unsafe {
             let p = t.ptr();
             let (from, to) = layout::term_range(p);
@@ -114,19 +119,19 @@ fn kept(cx: &mut Cx) -> Vec<Kept> {
     all
 }
 
-/// A count that is under way.
+/// A count in progress.
 struct Job {
-    /// The process that asks, as a word.
+    /// The asking process, as a word.
     by: u64,
-    /// Processes that have not counted yet.
+    /// Number of processes that have not counted yet.
     left: AtomicUsize,
-    /// By process, as a word.
+    /// Results by process, as a word.
     found: Mutex<Vec<(u64, HashMap<Entry, Counts>)>>,
 }
 
 static JOB: Mutex<Option<Arc<Job>>> = Mutex::new(None);
 
-/// The references of the process to nodes.
+/// Counts the references of the process to nodes.
 fn count(cx: &mut Cx) -> HashMap<Entry, Counts> {
     let mut found: HashMap<Entry, Counts> = HashMap::new();
     let mut add = |n: &Node, what: usize| {
@@ -134,7 +139,7 @@ fn count(cx: &mut Cx) -> HashMap<Entry, Counts> {
     };
     let mut seen = HashSet::new();
     for list in [&cx.heap.off_heap, &cx.heap.old_off_heap] {
-        // SAFETY: the heap of the process that runs; nothing of it moves meanwhile.
+        // SAFETY: the heap of the running process, which does not move meanwhile.
         unsafe {
             off_heap::each_node(list, |n| add(n, 0));
             off_heap::each_magic(list, |m| {
@@ -161,7 +166,7 @@ fn count(cx: &mut Cx) -> HashMap<Entry, Counts> {
     found
 }
 
-/// `get_internal_state(node_and_dist_references)`
+/// Answers `get_internal_state(node_and_dist_references)`.
 pub(super) fn references(cx: &mut Cx) -> BifResult {
     let me = cx.self_pid();
     let job = {
@@ -197,7 +202,7 @@ pub(super) fn references(cx: &mut Cx) -> BifResult {
     Ok(cx.tuple(&[nodes, connections]))
 }
 
-/// Has all processes count.
+/// Asks all processes to count.
 fn begin(cx: &mut Cx) -> Arc<Job> {
     let me = cx.self_pid();
     let others: Vec<Term> = process::table()
@@ -225,7 +230,7 @@ fn begin(cx: &mut Cx) -> Arc<Job> {
     job
 }
 
-/// `[{What, Count}]` of what there is any of.
+/// `[{What, Count}]` of the counts that are not 0.
 fn counts(cx: &mut Cx, of: &[(Term, u64)]) -> Term {
     let mut items = Vec::new();
     for &(what, n) in of.iter().filter(|c| c.1 != 0) {
@@ -235,7 +240,7 @@ fn counts(cx: &mut Cx, of: &[(Term, u64)]) -> Term {
     cx.list(&items)
 }
 
-/// An item of a list of those who refer: `{{Kind, Who}, [{What, Count}]}`
+/// An item of a list of referrers: `{{Kind, Who}, [{What, Count}]}`.
 fn referrer(cx: &mut Cx, kind: Term, who: Term, of: &[(Term, u64)]) -> Term {
     let who = cx.tuple(&[kind, who]);
     let of = counts(cx, of);
@@ -261,13 +266,14 @@ fn of_nodes(cx: &mut Cx, found: &[(u64, HashMap<Entry, Counts>)], kept: &[Kept])
         let known: u64 = of_it().flat_map(|(_, c)| c).sum::<u64>() + kept;
         let tied: u64 = of_it().map(|(_, [_, l, m, s])| l + m + s).sum::<u64>() + kept;
         let mut who = Vec::new();
-        // Where there are fewer by now than were counted, nobody knows any more whose they are. Terms go soonest.
+        // If fewer exist now than were counted, their owners are unknown. Terms are the first to be
+        // dropped.
         let (known, terms_known) = match count {
             n if known <= n => (known, true),
             n if tied <= n => (tied, false),
             _ => (0, false),
         };
-        // Processes whose timers have been told with what else they have.
+        // Processes whose timers are listed with their other references already.
         let mut told = Vec::new();
         for (p, [terms, links, monitors, of_specs]) in of_it().filter(|_| known != 0) {
             let terms = if terms_known { terms } else { 0 };

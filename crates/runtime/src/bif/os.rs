@@ -1,11 +1,12 @@
-//! Natives of module `os`: environment, process number, signals. Those that read clocks are in [`super::time`].
+//! Natives of module `os`: environment, process number, signals. Natives that read clocks are in
+//! [`super::time`].
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::os_signals::{self, Action};
 use crate::{bifs, filename, osenv};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
-/// A string for the environment: a list of characters.
+/// A string for the environment, from a list of characters.
 fn value_arg(t: Term) -> Result<Vec<u8>, Fail> {
     if t.is_atom() {
         return Err(Fail::Badarg);
@@ -68,7 +69,7 @@ fn set_signal_2(cx: &mut Cx, [signal, action]: [Term; 2]) -> BifResult {
         return Err(Fail::Badarg);
     }
     let n = os_signals::named(atom::name(signal)).ok_or(Fail::Badarg)?;
-    // Some can't be changed, which nobody is told, as in stock.
+    // Some signals cannot be changed. As in stock, this is not reported.
     let _ = os_signals::set(n, action);
     Ok(am::OK)
 }

@@ -1,5 +1,6 @@
-//! Natives on ports, of modules `erlang` and `erts_internal`. Those of `erts_internal` answer with an atom where
-//! `erlang` raises an error by that name.
+//! Natives of ports, in modules `erlang` and `erts_internal`. Those of `erts_internal` return an
+//! atom where
+//! `erlang` raises an error of that name.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::port::{self, Begun, How, Outcome, Port};
@@ -11,7 +12,7 @@ use purlin_natives::iolist::{self, IoWalk, Piece};
 use purlin_term::{Alloc, NIL, Term, am, atom};
 use std::sync::Arc;
 
-/// Reductions that opening a port counts.
+/// Reductions charged for opening a port.
 const OPEN_REDUCTIONS: usize = 400;
 /// Elements of a long list that are walked in one call, and how many count as one reduction.
 const STEPS_AT_ONCE: usize = 50_000;
@@ -24,7 +25,7 @@ lazy_atoms! {
     continue_output = "continue_output";
 }
 
-/// Enters a link with a port at the process's end.
+/// Adds a link with a port at the process's end.
 fn add_link(cx: &mut Cx, port: Term) {
     let links = &mut cx.process().ext_mut().links;
     links.insert(Peer::of(port), Link { unlinking: 0 });
@@ -65,7 +66,7 @@ fn port_command_3(cx: &mut Cx, [p, data, options]: [Term; 3]) -> BifResult {
     })
 }
 
-/// The options of `port_command/3`; None: they are none.
+/// The options of `port_command/3`; `None` if they are invalid.
 fn command_options(options: Term) -> Option<How> {
     let mut how = How::default();
     for o in options.list_to_vec()? {
@@ -78,8 +79,9 @@ fn command_options(options: Term) -> Option<How> {
     Some(how)
 }
 
-/// `purlin:measure_output(Port, Rest, Size, All, Options)`: a list too long to be written at once is walked first, for it must be
-/// an I/O list, and its size is told before it. Step by step: `Size` is that of what was before `Rest`.
+/// `purlin:measure_output(Port, Rest, Size, All, Options)`: checks and measures a list that is too
+/// long
+/// to be written at once. Works in steps: `Size` is the size of the elements before `Rest`.
 fn measure_output_5(cx: &mut Cx, [p, rest, size, all, options]: [Term; 5]) -> BifResult {
     if cx.out_of_reds() {
         return Err(Fail::Again);
@@ -98,7 +100,7 @@ fn measure_output_5(cx: &mut Cx, [p, rest, size, all, options]: [Term; 5]) -> Bi
             Ok(Some(Piece::Bits(_, b))) => n += b.bit_len / 8,
         }
         steps += 1;
-        // What is open costs room in the rest: of a deep list the rest is walked at once.
+        // Open sublists take room in `Rest`, so that the rest of a deep list is walked at once.
         if steps >= STEPS_AT_ONCE && w.depth() < STEPS_AT_ONCE {
             cx.bump(steps / STEPS_PER_REDUCTION);
             let rest = w.rest(cx);
@@ -110,7 +112,7 @@ fn measure_output_5(cx: &mut Cx, [p, rest, size, all, options]: [Term; 5]) -> Bi
     Err(cx.trap(target, &[p, all, Term::small(n as i64), options]))
 }
 
-/// `purlin:begin_output(Port, List, Size, Options)`: what `port_command` becomes for a long list.
+/// `purlin:begin_output(Port, List, Size, Options)`: `port_command` of a long list continues here.
 fn begin_output_4(cx: &mut Cx, [p, all, size, options]: [Term; 4]) -> BifResult {
     let size = size.as_small().ok_or(Fail::Badarg)? as usize;
     let how = command_options(options).ok_or(Fail::Badarg)?;
@@ -128,7 +130,9 @@ fn begin_output_4(cx: &mut Cx, [p, all, size, options]: [Term; 4]) -> BifResult 
     }
 }
 
-/// `purlin:continue_output(Port, Rest)`. The rest is found in its arguments, if the process is to leave it to the port.
+/// `purlin:continue_output(Port, Rest)`. `Rest` is an argument, so that it can be found if the
+/// process
+/// has to hand the output to the port.
 fn continue_output_2(cx: &mut Cx, [p, rest]: [Term; 2]) -> BifResult {
     if cx.out_of_reds() {
         return Err(Fail::Again);
@@ -216,7 +220,7 @@ fn port_call_3(cx: &mut Cx, [p, op, data]: [Term; 3]) -> BifResult {
     })
 }
 
-/// The items that `port_info/1` shows, in order; the first only where there is one.
+/// The items of `port_info/1`, in order; the first only if it applies.
 const SHOWN: [&str; 8] = [
     "registered_name",
     "name",
@@ -228,11 +232,11 @@ const SHOWN: [&str; 8] = [
     "os_pid",
 ];
 
-/// Slots of stock's port table, from which it makes the index that `id` shows.
+/// Bits of a slot in stock's port table, from which it computes the index that `id` shows.
 const SLOT_BITS: u32 = 13;
 const SLOTS_PER_LINE_BITS: u32 = 3;
 
-/// `{Item, Value}`; None if there is no such item.
+/// `{Item, Value}`; `None` if there is no such item.
 fn info_item(cx: &mut Cx, p: &Port, i: &port::Info, item: Term) -> Option<Term> {
     let v = match atom::name(item) {
         "registered_name" => match i.registered {
@@ -279,7 +283,7 @@ fn newest_first(cx: &mut Cx, pids: &[Term]) -> Term {
     cx.list(&v)
 }
 
-/// The port to show; what to answer instead if there is none.
+/// The port to describe, or the answer if there is none.
 fn shown(p: Term, bad: Term) -> Result<(Arc<Port>, port::Info), Term> {
     if p.is_atom() || p.is_local_port() {
         let p = port::lookup(p).ok_or(am::UNDEFINED)?;
@@ -287,7 +291,7 @@ fn shown(p: Term, bad: Term) -> Result<(Arc<Port>, port::Info), Term> {
         return Ok((p, i));
     }
     Err(match p.as_external() {
-        // Of this node, from before it got its name.
+        // A port of this node from before it got its name.
         Some((n, _)) if p.is_port() && n.name == purlin_term::node::this_name() => am::UNDEFINED,
         _ => bad,
     })
@@ -330,7 +334,7 @@ fn port_get_data_1(cx: &mut Cx, [p]: [Term; 1]) -> BifResult {
         .ok_or(Fail::Badarg)
 }
 
-/// `purlin:watch_writes(Who, Tracer)`: see [`port::watch`].
+/// `purlin:watch_writes(Who, Tracer)`; see [`port::watch`].
 fn watch_writes_2(_: &mut Cx, [who, tracer]: [Term; 2]) -> BifResult {
     let who = match who {
         w if w.is_local_pid() || w.is_local_port() => w,
@@ -339,7 +343,7 @@ fn watch_writes_2(_: &mut Cx, [who, tracer]: [Term; 2]) -> BifResult {
     };
     let to = match tracer {
         am::FALSE => None,
-        // A tracer that watches itself would write about writing.
+        // A tracer that watched itself would write about its own writes.
         t if t.is_local_pid() && t != who => Some(t),
         _ => return Err(Fail::Badarg),
     };

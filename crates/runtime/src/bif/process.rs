@@ -1,4 +1,4 @@
-//! Natives of processes: making them, names, dictionary, flags, garbage collection, suspension.
+//! Natives of processes: spawning, names, dictionary, flags, garbage collection, suspension.
 
 use super::links;
 use crate::collect::compact;
@@ -77,10 +77,10 @@ fn self_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
 
 struct Parsed {
     o: spawn::Options,
-    /// How the new process is to be watched.
+    /// The monitor of the new process.
     monitor: Option<(AliasMode, Option<Box<OwnedTerm>>)>,
     monitor_ref: Option<Term>,
-    /// Whether the link has priority, and the monitor.
+    /// Whether the link has priority, and whether the monitor has.
     urgent: (bool, bool),
     reply_tag: Term,
     reply: Term,
@@ -92,7 +92,7 @@ fn is_proper(l: Term) -> bool {
     it.tail().is_nil()
 }
 
-/// A limit of the heap: an integer, or a map.
+/// A heap limit, from an integer or a map.
 pub(crate) fn max_heap(t: Term, old: Option<MaxHeap>) -> Option<MaxHeap> {
     let mut m = old.unwrap_or_else(process::max_heap_flags);
     if let Some(n) = t.as_small() {
@@ -116,7 +116,7 @@ pub(crate) fn max_heap(t: Term, old: Option<MaxHeap>) -> Option<MaxHeap> {
     Some(m)
 }
 
-/// The options of a link: whether it has priority.
+/// Reads the options of a link: whether it has priority.
 fn link_options(l: Term) -> Option<bool> {
     let mut it = l.list_iter();
     let mut urgent = false;
@@ -140,7 +140,7 @@ fn new_monitor_ref(cx: &mut Cx, alias: AliasMode) -> (RefKey, Term) {
     (k, t)
 }
 
-/// `None`: an option is wrong.
+/// Reads spawn options; `None` if one is invalid.
 fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
     let mut p = parse_options(l, request)?;
     if let Some((alias, tag)) = p.monitor.take() {
@@ -151,7 +151,7 @@ fn spawn_options(cx: &mut Cx, l: Term, request: bool) -> Option<Parsed> {
     Some(p)
 }
 
-/// How a process is to be made that another node asks for. `None`: an option is wrong.
+/// Reads the spawn options in a request of another node; `None` if one is invalid.
 pub fn wanted_elsewhere(l: Term) -> Option<input::Wanted> {
     let p = parse_options(l, false)?;
     Some(input::Wanted {
@@ -210,7 +210,7 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
                 let n = usize::try_from(n?).ok();
                 p.o.scheduler = n.filter(|&n| n <= crate::sched::count())?;
             } else if k == a_thread() {
-                // Stock knows no such option, and refuses it as any that is unknown.
+                // Stock does not know this option and rejects it as it does any unknown one.
                 if v != a_own() {
                     return None;
                 }
@@ -237,13 +237,15 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
     (it.tail().is_nil() && (most == 0 || most >= least)).then_some(p)
 }
 
-/// Words of a heap that is to have so many at least; None if that is no more than all have, which start with what they need.
+/// The minimum heap size for `words` requested words; `None` if that is no more than the default,
+/// with
+/// which processes start at the size that they need.
 fn asked_heap(words: usize) -> Option<u32> {
     let n = purlin_term::gc::heap_size_for(words);
     (n > process::least_heap(None)).then_some(n as u32)
 }
 
-/// Words of a virtual heap of binaries that is to have so many at least: never fewer than the default.
+/// The virtual binary heap size for `words` requested words: never below the default.
 fn asked_vheap(words: usize) -> u32 {
     let least = process::DEFAULTS.min_vheap_words.load(Ordering::Relaxed);
     least.max(purlin_term::gc::heap_size_for(words) as u32)
@@ -251,7 +253,7 @@ fn asked_vheap(words: usize) -> u32 {
 
 fn spawn_with(cx: &mut Cx, m: Term, f: Term, args: Term, mut o: spawn::Options) -> BifResult {
     if cx.process().has(process::SEQUENTIAL) && o.request.is_none() {
-        // A process that is made by a call is told of as if there had been messages.
+        // Tracing reports a process made by a call as if messages had been exchanged.
         let options = if o.link {
             let l = cx.list(&[am::LINK]);
             Some(OwnedTerm::copy_of(l))
@@ -305,7 +307,7 @@ fn default_options() -> spawn::Options {
     }
 }
 
-/// The link with a new process has priority, and the monitor, if so asked for.
+/// Gives the link with a new process and the monitor their priority, if requested.
 fn prioritize(cx: &mut Cx, pid: Term, (link, monitor): (bool, bool), r: Option<Term>) {
     let e = cx.process().ext_mut();
     if link {
@@ -378,7 +380,7 @@ fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
         Some(r) => r,
         None => ids::make_ref(cx),
     };
-    // Sharing the arguments may move what else refers to their parts.
+    // Sharing the arguments may move other terms that refer to their parts.
     let (tag, reply) = (OwnedTerm::copy_of(p.reply_tag), p.reply);
     let how = if reply == a_yes() || reply == a_success_only() {
         Reply::Message
@@ -398,7 +400,8 @@ fn spawn_request_4(cx: &mut Cx, [m, f, a, opts]: [Term; 4]) -> BifResult {
     }
     Ok(r)
 }
-/// The answer to a request with options that can't be taken: a message, if the options that say how ask for one.
+/// Answers a request whose options are invalid, by a message if the options that say how ask for
+/// one.
 fn refuse_spawn(cx: &mut Cx, opts: Term) -> Term {
     let (mut tag, mut reply) = (am::SPAWN_REPLY, a_yes());
     for o in opts.list_iter() {
@@ -440,13 +443,13 @@ fn register_2(cx: &mut Cx, [name, who]: [Term; 2]) -> BifResult {
     }
 }
 
-/// Whether the process that runs refers to the old code of a module.
+/// Whether the running process refers to the old code of a module.
 fn check_process_code(cx: &mut Cx, module: Term) -> bool {
     let pc = cx.process().pc;
     crate::code::purge::process_is_lingering(cx, module, pc)
 }
 
-/// `true`, or the cause that the error tells.
+/// Registers a name. Returns `true`, or fails with the cause that the error reports.
 fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
     if !name.is_atom() || name == am::UNDEFINED {
         return Ok(am::NONE);
@@ -473,7 +476,7 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
         crate::trace::tie(cx.process(), crate::trace::Tie::Register, name);
         return Ok(am::TRUE);
     }
-    // The other process has it at once, wherever it is, and notes it later.
+    // The name is valid at once, wherever the other process runs; that process records it later.
     match registry::give(name, who, || crate::process::table().is_alive(who)) {
         Ok(()) => {}
         Err(registry::Refused::Ended) => return Ok(a_notalive()),
@@ -496,7 +499,9 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
     Ok(am::TRUE)
 }
 
-/// Has the process `who` compute an atom for this native, which waits for it. `p` is `None` where `who` has ended.
+/// Has the process `who` compute an atom for this native, which waits for it. `f` gets `None` if
+/// `who`
+/// has ended.
 fn ask(
     cx: &mut Cx,
     who: Term,
@@ -508,14 +513,19 @@ fn ask(
     })
 }
 
-/// Whether a process runs code, and has done all that this one sent it before: what is true of any such process needs no answer by
-/// itself, which it gives when its native has returned.
+/// Whether a process runs code and has handled all signals that this one sent it before.
+///
+/// An answer that is the same for every such process need not be asked of it; it would answer only
+/// after
+/// its current native returns.
 pub(crate) fn runs_undisturbed(cx: &mut Cx, who: Term) -> bool {
     let asked = cx.process().ext().is_some_and(|e| e.bif_state.is_some());
     let Some(p) = table().find(who).filter(|_| !asked) else {
         return false;
     };
-    // SAFETY: cells are never unmapped; both words are atomics. The cell was that process's before the look and after it.
+    // SAFETY: cells are never unmapped; both words are atomics. The cell belonged to that process
+    // both
+    // before and after the look.
     unsafe {
         (*p).state.load().runs_undisturbed() && (*p).id.load(Ordering::Acquire) == who.pid_data()
     }
@@ -568,7 +578,7 @@ pub(crate) fn ask_with(
     match got {
         None => Err(Fail::Wait),
         Some(t) => {
-            // What the other has done to this process before it answered, or ended, is to be seen behind the answer.
+            // Handles what the other process did to this one before it answered or ended.
             handle::fetch(cx);
             if cx.process().has(process::EXIT_PENDING) {
                 return Err(Fail::Exited);
@@ -601,13 +611,13 @@ fn unregister_1(cx: &mut Cx, [name]: [Term; 1]) -> BifResult {
         return Ok(am::TRUE);
     }
     if !registry::unregister_of(name, who) {
-        // It has ended meanwhile, or lost its name, which may be another's by now.
+        // It has ended meanwhile, or lost its name, which may belong to another by now.
         return unregister_1(cx, [name]);
     }
     send::run_in(
         who,
         Box::new(move |cx| {
-            // It may have registered itself by that name again.
+            // It may have registered itself under that name again.
             let Some(p) = cx.map(|c| c.process()) else {
                 return;
             };
@@ -679,7 +689,7 @@ fn is_process_alive_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     if runs_undisturbed(cx, pid) {
         return Ok(am::TRUE);
     }
-    // Signals that this process sent before may be about to end it: it answers itself.
+    // Signals that this process sent earlier may be about to end it, so it has to answer itself.
     ask(cx, pid, |p| {
         if p.is_some_and(|p| !p.has(process::EXIT_PENDING)) {
             am::TRUE
@@ -713,10 +723,11 @@ fn processes_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
     Ok(cx.list(&v))
 }
 
-/// Cells of the process table that are looked at in one call.
+/// Cells of the process table examined in one call.
 const CELLS_AT_ONCE: u32 = 1000;
 
-/// The base of `erlang:processes_next/1`: some pids, and where the next are; `none` behind the last.
+/// The native behind `erlang:processes_next/1`: some pids, and where to continue; `none` after the
+/// last.
 fn processes_next_1(cx: &mut Cx, [from]: [Term; 1]) -> BifResult {
     let from = from.as_small().and_then(|n| u32::try_from(n).ok());
     let from = from.filter(|&n| (n as usize) <= table().limit());
@@ -740,7 +751,9 @@ fn get_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
     let d = cx.process().ext().map(|e| &e.dict);
     Ok(d.and_then(|d| d.get(k)).unwrap_or(am::UNDEFINED))
 }
-/// What `f` makes of the entries of the dictionary, in a list. Each time that it is asked of the same entry it says the same.
+/// A list of the results of `f` on the entries of the dictionary. `f` is called twice and must
+/// return
+/// the same for the same entry.
 fn dict_list(cx: &mut Cx, f: impl Fn((Term, Term)) -> Option<Term>) -> Term {
     let v: Vec<Term> = match cx.process().ext().map(|e| &e.dict) {
         Some(d) => d.iter().filter_map(f).collect(),
@@ -824,16 +837,19 @@ fn group_leader_3(cx: &mut Cx, [gl, pid, r]: [Term; 3]) -> BifResult {
     Ok(am::OK)
 }
 
-// Garbage collection and other work that one process asks another to do.
+// Garbage collection and other work that one process asks of another.
 
-/// Waits for a message, with a small heap, and goes on; a call of it is never a call of Erlang code, which would call it again.
+/// Waits for a message with a small heap, and continues. Calls never reach the Erlang function,
+/// which
+/// would call this again.
 fn hibernate_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     cx.interp.live = 0;
     if receive::has_current(cx) {
         compact::stays_awake(cx.process());
         return Ok(am::OK);
     }
-    // SAFETY: as behind any call of a native: it has no arguments, and all that lives is on the stack.
+    // SAFETY: as after any call of a native: it has no arguments, and all live terms are on the
+    // stack.
     match unsafe { compact::hibernates(cx, 0) } {
         true => {
             crate::sched::lets_pass();
@@ -856,7 +872,8 @@ fn garbage_collect_1(cx: &mut Cx, [mode]: [Term; 1]) -> BifResult {
     Ok(am::TRUE)
 }
 
-/// Work to be done where the registers of the process are known to be roots.
+/// Handles a request of another process, at a point where the registers of this one are known
+/// roots.
 pub(super) fn system_task(
     cx: &mut Cx,
     requester: Term,
@@ -870,7 +887,7 @@ pub(super) fn system_task(
     }
     let (kind, id, arg) = match request.as_tuple() {
         Some(&[kind, id, arg]) => (kind, id, arg),
-        // Work that is nothing but its answer, for trying the order of such work.
+        // A task with no effect but its answer, for tests of the order of tasks.
         Some(&[kind, id]) if kind == atom::intern("system_task_test") => (kind, id, NIL),
         _ => return Err(Fail::Badarg),
     };
@@ -899,7 +916,8 @@ pub(super) fn system_task(
                 answer(if told { am::FALSE } else { am::OK });
                 return;
             };
-            // The native of a dirty thread may be long about it. Its caller's frame is where it was called.
+            // A native on a dirty thread may take long. Its caller's frame stays where it was
+            // called.
             if cx.dirty && kind == a_check_process_code() {
                 let pc = cx.bif_pc;
                 let uses = crate::code::purge::process_is_lingering(cx, arg, pc);
@@ -917,7 +935,8 @@ pub(super) fn system_task(
                 };
                 let live = cx.interp.live;
                 if kind == a_garbage_collect() {
-                    // SAFETY: deferred tasks run between time slices, where `live` registers are all there is.
+                    // SAFETY: deferred tasks run between time slices, where the `live` registers
+                    // are all there are.
                     unsafe { compact::collect_for_another(cx, live, arg == a_major()) };
                     answer(am::TRUE);
                 } else if kind == a_check_process_code() {
@@ -975,7 +994,7 @@ pub(crate) fn max_heap_term(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
 fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
     if flag == am::TRAP_EXIT {
         let on = erl_flag(value).ok_or(Fail::Badarg)?;
-        // Signals that have arrived are judged by the old setting.
+        // Signals that have arrived already follow the old setting.
         handle::fetch(cx);
         let p = cx.process();
         let old = p.has(TRAP_EXIT);
@@ -1065,7 +1084,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         };
         let old = saved::set(cx.process(), n as usize);
         let old = Term::small(old as i64);
-        // Machine code notes no calls: the interpreter goes on, in the next slice.
+        // Machine code does not record calls: the interpreter continues in the next slice.
         return if n == 0 {
             Ok(old)
         } else {
@@ -1079,7 +1098,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
             .filter(|&n| n <= crate::sched::count())
             .ok_or(Fail::Badarg)?;
         let before = crate::sched::bind(cx.proc, n);
-        // The code that follows is to run there.
+        // The code that follows must run on the other scheduler.
         return Err(cx.yield_with(Term::small(before as i64)));
     }
     if flag == a_monitor_nodes()
@@ -1120,7 +1139,7 @@ fn process_flag_3(cx: &mut Cx, [pid, flag, value]: [Term; 3]) -> BifResult {
                 let old = saved::set(c.process(), n as usize);
                 if n != 0 {
                     saved::begin(c);
-                    // Machine code notes no calls, and is left where a collection is wanted.
+                    // Machine code does not record calls. It exits where a collection is due.
                     c.compiled = false;
                     c.heap.gc_wanted = true;
                 }
@@ -1138,7 +1157,7 @@ fn process_flag_3(cx: &mut Cx, [pid, flag, value]: [Term; 3]) -> BifResult {
 // Suspension.
 
 fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
-    // The process is looked at before the options.
+    // As in stock, the process is checked before the options.
     if !pid.is_local_pid() || pid == cx.self_pid() {
         return Ok(am::BADARG);
     }
@@ -1168,7 +1187,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         return Ok(am::BADARG);
     }
     if gone {
-        // Who doesn't wait for it is told, if at all, by a message.
+        // A caller that does not wait is notified, if at all, by a message.
         if let Some(t) = &reply {
             send::send_with(me, |b| {
                 let t = copy::copy(t.term(), b);
@@ -1182,7 +1201,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
         Some((_, stopped)) if unless && (asynchronous || stopped.load(Ordering::Acquire)) => {
             return Ok(am::FALSE);
         }
-        // It has not heard of it yet, and is waited for.
+        // The target has not handled the signal yet, so it is waited for.
         Some(_) if unless => {
             let r = ids::make_ref(cx);
             let told = OwnedTerm::copy_of(r);
@@ -1233,7 +1252,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
     };
     let stop = move |c: &mut Cx| {
         suspend::suspend(c.process(), me);
-        // What runs on until the end of its slice is made to stop soon.
+        // Shortens the time slice of the running process, so that it stops soon.
         c.reds = 0;
         crate::port::request_rest(c);
     };
@@ -1245,7 +1264,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             };
             let native = c.dirty && lent::within_native(c).is_none();
             if native && release::has(SUSPENDED_AFTER_NATIVES) {
-                // It runs on until the native that it is in has returned.
+                // It runs until the native that it is in has returned.
                 let task = move |cx: Option<&mut Cx>| {
                     let there = cx.is_some();
                     cx.into_iter().for_each(stop);
@@ -1259,7 +1278,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             if c.dirty || lent::within_native(c).is_some() {
                 return answer(true);
             }
-            // In the midst of a time slice it may still end, and was not suspended then.
+            // A process in the middle of a time slice may still end; then it was not suspended.
             let task = move |cx: Option<&mut Cx>| answer(cx.is_some());
             let deferred = &mut c.process().ext_mut().deferred;
             deferred.push((Priority::Normal, Box::new(task)));
@@ -1275,7 +1294,7 @@ fn resume_process_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     let mine = &mut cx.process().ext_mut().suspending;
     let peer = Peer::of(pid);
     if table().find(pid).is_none() {
-        // It has ended, and is suspended no more.
+        // It has ended, and is no longer suspended.
         mine.remove(&peer);
     }
     let (n, _) = mine.get_mut(&peer).ok_or(Fail::Badarg)?;
@@ -1291,7 +1310,7 @@ fn is_system_process_1(_: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     if !pid.is_local_pid() {
         return Err(Fail::Badarg);
     }
-    // `init` is none, though nothing goes on without it.
+    // `init` is not a system process, though nothing works without it.
     let is = pid.pid_data() != 0 && crate::process::is_system(pid);
     Ok(Term::bool(is))
 }
@@ -1300,7 +1319,7 @@ fn make_ref_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
     Ok(ids::make_ref(cx))
 }
 
-/// The time slice ends with the next call.
+/// Ends the time slice at the next call.
 fn yield_0(cx: &mut Cx, _: [Term; 0]) -> BifResult {
     Err(cx.yield_with(am::TRUE))
 }
@@ -1346,7 +1365,8 @@ bifs! {
     Plain "erts_internal":"is_system_process"/1 = is_system_process_1;
 }
 
-/// Keeps the fetched messages' list in one place for `process_info`.
+/// The messages that the running process has taken over; the one place where `process_info` gets
+/// them.
 pub fn messages(cx: &mut Cx) -> Term {
     let p: *const Process = cx.proc;
     // SAFETY: the running process is owned by this thread.

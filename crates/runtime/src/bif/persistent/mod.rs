@@ -1,18 +1,26 @@
-//! Natives of module `persistent_term`: a table whose reads take no lock and copy nothing.
+//! Natives of module `persistent_term`: a table that is read without locks and without copies.
 //!
-//! Keys and values lie in regions; processes point into them. The table itself is in [`slots`].
+//! Keys and values lie in regions, which processes point into. [`slots`] holds the table itself.
 //!
-//! A large value is a counted region: the entry holds it, and so does each process that has got it, until a collection
-//! finds that the process doesn't refer to it any more. So replacing and erasing look at no process, and the memory goes
-//! with the last holder. A process that holds the region reads without a lock; one that doesn't takes the lock of
-//! the entry's shard, since the value may be given up at that moment.
+//! A large value is a counted region. The entry holds it, and so does each process that has read
+//! it, until
+//! a collection finds that the process no longer refers to it. Replacing and erasing therefore look
+//! at no
+//! process, and the memory is freed with the last holder. A process that holds the region reads
+//! without a
+//! lock. One that does not takes the lock of the entry's shard, since the value may be released at
+//! that
+//! moment.
 //!
-//! The first value of a key, if it is small and no binaries belong to it, lies side by side with others, and nobody counts
-//! who holds it. When it is replaced or erased it is retired: its memory is kept for the life of the runtime, since any
-//! process may still point into it. It is no literal any more, though, once who did that has had its time slice: those who hold
-//! it are told its size. A key whose
-//! value has changed once may change again: from then on its values are counted, however small (up to [`MANY_REGIONS`]),
-//! so that a key costs one retired value.
+//! The first value of a key, if it is small and has no binaries, is packed with others and not
+//! counted.
+//! When it is replaced or erased it is retired: its memory stays for the life of the runtime, since
+//! any
+//! process may still point into it. It stops being a literal once the process that retired it has
+//! ended
+//! its time slice; from then on its size is reported to its holders. Later values of a key are
+//! counted
+//! even if small (up to [`MANY_REGIONS`]), so that a key costs at most one retired value.
 
 mod slots;
 
@@ -34,43 +42,43 @@ struct Entry {
     hash: u32,
     /// The word of the value; that of `NON_VALUE` while it is erased.
     value: AtomicU64,
-    /// Bytes that key and value take.
+    /// Bytes of key and value.
     bytes: AtomicUsize,
-    /// Where the value lies: first address and the one behind it. Changed by writers only.
+    /// Address range of the value: first address, and the one behind it. Only writers change it.
     from: AtomicUsize,
     to: AtomicUsize,
 }
 
 struct Table {
     entries: SlotTable<Entry>,
-    /// Held by who changes the table.
+    /// The lock of writers.
     writer: Mutex<Writer>,
 }
 
 struct Writer {
-    /// Slots that are not empty, and those of them whose entry has a value.
+    /// Slots that are not empty, and those whose entry has a value.
     filled: usize,
     live: usize,
-    /// Arrays that were the table.
+    /// Arrays that were the table before.
     spare: Vec<&'static Slots<Entry>>,
     arena: Arena,
 }
 
-/// Where small terms are put side by side, in regions that stay.
+/// Regions that stay, in which small terms are packed.
 struct Arena {
     at: *mut Term,
     left_words: usize,
     off_heap: OffHeap,
 }
 
-// SAFETY: what it points at belongs to whoever holds it.
+// SAFETY: what it points to belongs to whoever holds the arena.
 unsafe impl Send for Arena {}
 
 /// Words of a region of small terms.
 const ARENA_WORDS: usize = purlin_term::region::CHUNK_BYTES / 8;
 
 impl Arena {
-    /// Makes sure that there is room for `words` words.
+    /// Makes room for `words` words.
     fn reserve(&mut self, words: usize) {
         if self.left_words < words {
             self.at = Builder::new(ARENA_WORDS).finish().base;
@@ -120,12 +128,16 @@ impl Table {
         let hash = hash::internal(key);
         self.entries.find(hash, |e| {
             let same = e.hash == hash && compare::eq_exact(e.key, key);
-            // Looked at once: by the next look it may be erased, and another entry have the value.
+            // The value is read once: it may be erased by a second read, and another entry have the
+            // value.
             same.then(|| e.get()).flatten().map(|v| (e, v))
         })
     }
-    /// The entry of a key, even if it was erased; equal keys that look otherwise (`0.0` and `-0.0`) have entries of their
-    /// own, of which one at most has a value. The caller holds the lock.
+    /// The entry of a key, even if it was erased.
+    ///
+    /// Keys that are equal but look different (`0.0` and `-0.0`) have entries of their own, at most
+    /// one of
+    /// which has a value. The caller holds the lock.
     fn entry(&self, _: &Writer, key: Term) -> Option<&'static Entry> {
         let hash = hash::internal(key);
         let bytes = std::cell::OnceCell::new();
@@ -137,13 +149,13 @@ impl Table {
             same.then_some(e)
         })
     }
-    /// All entries that have a value, with it. The caller holds the lock.
+    /// All entries that have a value, with the value. The caller holds the lock.
     fn live(&self, _: &Writer) -> impl Iterator<Item = (&'static Entry, Term)> {
         self.entries
             .entries()
             .filter_map(|e| e.get().map(|v| (e, v)))
     }
-    /// Makes the table an array of `size` slots with the entries that have a value.
+    /// Moves the entries that have a value to an array of `size` slots, which becomes the table.
     fn resize(&self, w: &mut Writer, size: usize) {
         w.filled = self
             .entries
@@ -159,7 +171,7 @@ impl Hashed for Entry {
 
 impl Entry {
     fn get(&self) -> Option<Term> {
-        // SAFETY: only words of terms in regions are stored, or immediates.
+        // SAFETY: only words of terms in regions, or immediates, are stored.
         let t = unsafe { Term::from_raw(self.value.load(Ordering::Acquire)) };
         (t != Term::NON_VALUE).then_some(t)
     }
@@ -167,13 +179,15 @@ impl Entry {
         static SHARDS: [Mutex<()>; 16] = [const { Mutex::new(()) }; 16];
         SHARDS[self.hash as usize % 16].lock()
     }
-    /// The value, held by the process that gets it; None if it was erased meanwhile.
+    /// Makes the process a holder of the value that it reads; `None` if the value was erased
+    /// meanwhile.
     fn hold(&self, cx: &mut Cx, v: Term) -> Option<Term> {
         if v.is_immed() || !is_counted_ptr(v.ptr()) {
             return Some(v);
         }
         let h = &mut cx.heap;
-        // What covers the address is the value's region: no other can lie there while this one is held.
+        // A region that covers the address is the value's: no other can lie there while this one is
+        // held.
         if h.off_heap.regions.covers(v.ptr()) || h.old_off_heap.regions.covers(v.ptr()) {
             return Some(v);
         }
@@ -184,7 +198,7 @@ impl Entry {
         }
         Some(v)
     }
-    /// Gives it another value, or none, and gives up the old one.
+    /// Stores another value, or none, and releases the old one.
     fn set(&self, value: Term) {
         let lock = self.shard();
         let old = self.value.swap(value.raw(), Ordering::AcqRel);
@@ -196,26 +210,28 @@ impl Entry {
             && let Some(r) = region_of(old.ptr())
         {
             r.set_literal(false);
-            // SAFETY: the count was the entry's, and the entry doesn't refer to it any more.
+            // SAFETY: the count was the entry's, and the entry no longer refers to the region.
             unsafe { r.release() };
         }
     }
 }
 
-/// Slots of the table.
+/// Number of slots of the table.
 pub fn slots() -> usize {
     table().entries.slots().len()
 }
 
-/// Where values lay that were replaced or erased: first address, and the one behind it.
+/// Address ranges of values that were replaced or erased: first address, and the one behind it.
 static RETIRED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
-/// Where values lay that were replaced or erased in this time slice, the first few: they count as literals until it is over.
+/// The first few address ranges of values replaced or erased in this time slice. They count as
+/// literals
+/// until it ends.
 static LEAVING: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 const MOST_LEAVING: usize = 64;
 
 impl Entry {
-    /// The value is about to be replaced or erased.
+    /// Called before the value is replaced or erased.
     fn retire(&self) {
         let (from, to) = (
             self.from.load(Ordering::Relaxed),
@@ -224,7 +240,7 @@ impl Entry {
         if from == to {
             return;
         }
-        // Counted regions say themselves what they are, and their addresses are used again.
+        // Counted regions have a mark of their own, and their addresses are reused.
         if !is_counted_ptr(from as *const Term) {
             let mut r = RETIRED.lock();
             r.insert(from, to);
@@ -239,7 +255,8 @@ impl Entry {
     }
 }
 
-/// Whether `p`, which points into a region, points into a literal: of a module, or a value that is in the table.
+/// Whether `p`, which points into a region, points into a literal: of a module, or a value of the
+/// table.
 pub(crate) fn is_literal(p: *const Term) -> bool {
     let at = p as usize;
     if LEAVING
@@ -262,33 +279,34 @@ fn is_retired(p: *const Term) -> bool {
     r.range(..=at).next_back().is_some_and(|(_, &to)| at < to)
 }
 
-/// A term that was put where all may point into.
+/// A term copied to where all processes may point into it.
 struct Published {
     term: Term,
     from: usize,
     bytes: usize,
 }
 
-/// So many counted regions are alive that another small value had better not get one: each takes a page at least.
+/// Number of counted regions alive above which small values get none: each takes at least a page.
 const MANY_REGIONS: usize = 1 << 14;
 
-/// How a term is put.
+/// How long a published term is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
-    /// For good.
+    /// For ever.
     Always,
-    /// For good where it is small; else the caller gets a count of its region.
+    /// For ever if it is small; otherwise the caller gets a count of its region.
     IfSmall,
     /// The caller gets a count of its region.
     Counted,
 }
 
-/// Puts a term where all processes may point into; what was shared in it still is. Literals are copied too: their
-/// module may be purged.
+/// Copies a term to where all processes may point into it, keeping its sharing. Literals are copied
+/// too, since their module may be purged.
 fn publish(w: &mut Writer, heap: &Heap, t: Term, keep: Keep) -> Published {
     let g = Graph::<false>::whole(t, Some(heap));
     let words = g.words();
-    // A value that stays when it is retired must keep neither large binaries nor resources, whose destructor would never run.
+    // A value that stays when it is retired must keep neither large binaries nor resources, whose
+    // destructors would never run.
     let counted = match keep {
         Keep::Always => false,
         Keep::IfSmall => g.any_outside() && region::counted_totals().1 < MANY_REGIONS,
@@ -325,7 +343,7 @@ fn put_2(cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
         return Ok(am::OK);
     }
     put(cx, &mut w, key, value);
-    // Readers find the one or the other.
+    // Readers find one or the other.
     if let Some((e, _)) = other
         && !t.entry(&w, key).is_some_and(|now| std::ptr::eq(now, e))
     {
@@ -336,7 +354,7 @@ fn put_2(cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     Ok(am::OK)
 }
 
-/// As [`put_2`], but a key that has another value keeps it.
+/// As [`put_2`], but fails if the key has another value.
 fn put_new_2(cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     let t = table();
     let mut w = t.lock();
@@ -350,12 +368,14 @@ fn put_new_2(cx: &mut Cx, [key, value]: [Term; 2]) -> BifResult {
     }
 }
 
-/// How a term looks.
+/// The external format of a term.
 fn external(t: Term) -> Vec<u8> {
     etf::encode(t, etf::encode::Options::default())
 }
 
-/// Gives the entry of that very key a value, which is not the one that it has; one is made if there is none.
+/// Gives the entry of exactly that key a value that differs from the current one. Creates an entry
+/// if
+/// there is none.
 fn put(cx: &mut Cx, w: &mut Writer, key: Term, value: Term) {
     let t = table();
     if let Some(e) = t.entry(w, key) {
@@ -380,7 +400,7 @@ fn put(cx: &mut Cx, w: &mut Writer, key: Term, value: Term) {
     }
     let size = t.entries.slots().len();
     if (w.filled + 1) * 2 > size {
-        // As large as before where it is erased entries that fill it.
+        // Keeps the size if it is erased entries that fill the table.
         let size = if w.live * 4 >= size { size * 2 } else { size };
         t.resize(w, size);
     }
@@ -401,10 +421,10 @@ fn put(cx: &mut Cx, w: &mut Writer, key: Term, value: Term) {
 
 pub fn get(cx: &mut Cx, key: Term) -> Option<Term> {
     let (e, v) = table().find(key)?;
-    // Erased meanwhile: the key may have another value, or another entry, by now.
+    // Erased meanwhile: by now the key may have another value, or another entry.
     e.hold(cx, v).or_else(|| get(cx, key))
 }
-/// Shows keys and values until `f` has enough. Nobody changes the table meanwhile.
+/// Calls `f` with keys and values until it returns false. The table does not change meanwhile.
 pub fn each(mut f: impl FnMut(Term, Term) -> bool) {
     let t = table();
     let w = t.lock();

@@ -1,26 +1,34 @@
-//! A table of entries with open addressing, whose readers take no lock.
+//! A hash table with open addressing, which is read without locks.
 //!
-//! Readers may look at any time; writers take a lock of their own among themselves. When the array is too full or too empty,
-//! the entries go to another one, which then is the table. Arrays that are no longer the table are used again, so a reader may
-//! be looking at one that is being filled: what it finds there is an entry, but what it misses it looks for again unless nothing
-//! was moved meanwhile ([`SlotTable::find`]). Entries and arrays are never freed.
+//! Readers may look at any time; writers exclude each other with a lock of their own. When the
+//! array is
+//! too full or too empty, the entries move to another array, which becomes the table. Arrays that
+//! are no
+//! longer the table are reused, so a reader may look at one that is being filled. What it finds
+//! there is
+//! an entry; what it misses it looks for again, unless nothing has moved meanwhile
+//! ([`SlotTable::find`]).
+//! Entries and arrays are never freed.
 
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 
 /// An entry: anything that has a place in a table.
 pub(crate) trait Hashed {
-    /// Hash of its key: where its places begin.
+    /// Hash of its key: where its probe sequence begins.
     fn hash(&self) -> u32;
 }
 
 /// An array; its length is a power of two.
 pub(crate) type Slots<E> = Box<[AtomicPtr<E>]>;
 
-/// See the module head.
+/// See the head of this module.
 pub(crate) struct SlotTable<E: 'static> {
     slots: AtomicPtr<Slots<E>>,
-    /// Moves to another array that have begun. Entries leave an array in a move only, and not while it is the table: so who read
-    /// this before it took the array, and reads the same afterwards, has looked at the whole table.
+    /// Number of moves to another array that have begun.
+    ///
+    /// Entries leave an array only in a move, and not while it is the table. So a reader that finds
+    /// the same
+    /// number before it takes the array and after its search has looked at the whole table.
     moves: AtomicUsize,
 }
 
@@ -32,7 +40,7 @@ fn new_slots<E: 'static>(n: usize) -> &'static Slots<E> {
 }
 
 impl<E: Hashed + 'static> SlotTable<E> {
-    /// A table of `size` slots, a power of two.
+    /// An empty table of `size` slots, a power of two.
     pub(crate) fn new(size: usize) -> SlotTable<E> {
         SlotTable {
             slots: AtomicPtr::new(new_slots::<E>(size) as *const Slots<E> as *mut Slots<E>),
@@ -44,8 +52,11 @@ impl<E: Hashed + 'static> SlotTable<E> {
         // SAFETY: arrays of slots are never freed.
         unsafe { &*self.slots.load(Ordering::Acquire) }
     }
-    /// The result of `look` on the first entry of `hash` for which it has one. `look` may be asked of entries that have
-    /// left the table, and of some more than once. An entry that is in the table all the time is found.
+    /// The result of `look` on the first entry with `hash` for which it is `Some`.
+    ///
+    /// `look` may be called on entries that have left the table, and on some more than once. An
+    /// entry that is
+    /// in the table all the time is found.
     pub(crate) fn find<R>(
         &self,
         hash: u32,
@@ -57,26 +68,33 @@ impl<E: Hashed + 'static> SlotTable<E> {
             if found.is_some() {
                 return found;
             }
-            // The slots were loaded with `Acquire`: who saw one emptied by a move sees that it has begun.
+            // The slots were loaded with `Acquire`: a reader that saw one emptied by a move also
+            // sees that the move
+            // has begun.
             if self.moves.load(Ordering::Relaxed) == moves {
                 return None;
             }
             crate::sync::spin_loop();
         }
     }
-    /// All entries in order of the slots. For writers, one at a time.
+    /// All entries in the order of the slots. For the writer that holds the lock.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &'static E> {
         self.slots()
             .iter()
             // SAFETY: entries are never freed.
             .filter_map(|s| unsafe { s.load(Ordering::Acquire).as_ref() })
     }
-    /// Puts an entry into the first free slot of its places. There is one. For writers, one at a time.
+    /// Puts an entry into the first free slot of its probe sequence; there must be one. For the
+    /// writer that
+    /// holds the lock.
     pub(crate) fn insert(&self, e: &'static E) {
         insert(self.slots(), e);
     }
-    /// Makes the table an array of `size` slots, a power of two, with the entries that `stays` accepts, which are fewer: tells
-    /// how many. The array is one of `spare`, where the one that was the table goes. For writers, one at a time.
+    /// Makes an array of `size` slots, a power of two, the table, with the entries that `stays`
+    /// accepts, of
+    /// which there are fewer. Returns their number. Takes the array from `spare`, and puts the
+    /// former table
+    /// there. For the writer that holds the lock.
     pub(crate) fn resize(
         &self,
         spare: &mut Vec<&'static Slots<E>>,
@@ -88,7 +106,8 @@ impl<E: Hashed + 'static> SlotTable<E> {
             Some(i) => spare.swap_remove(i),
             None => new_slots(size),
         };
-        // A reader that sees that this move has begun sees the array that the last one made the table.
+        // A reader that sees this move begin also sees the array that the previous move made the
+        // table.
         self.moves.fetch_add(1, Ordering::Release);
         for s in new.iter() {
             s.store(std::ptr::null_mut(), Ordering::Release);
@@ -117,14 +136,15 @@ fn insert<E: Hashed>(slots: &Slots<E>, e: &'static E) {
     }
 }
 
-/// The result of `look` on an entry among those at the places of `hash`.
+/// The result of `look` on the entries in the probe sequence of `hash`.
 fn probe<E: 'static, R>(
     slots: &Slots<E>,
     hash: u32,
     look: &mut impl FnMut(&'static E) -> Option<R>,
 ) -> Option<R> {
-    // At least half of the slots are free; in an array that is being filled again that may not be so for a moment, hence
-    // the end.
+    // At least half of the slots are free. In an array that is being filled again this may not hold
+    // for a
+    // moment, hence the bound.
     for i in hash as usize..hash as usize + slots.len() {
         // SAFETY: entries are never freed.
         let e = unsafe {
