@@ -217,8 +217,8 @@ fn purge_module_2(cx: &mut Cx, [module, step]: [Term; 2]) -> BifResult {
 fn release_area_switch_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(Term::bool(code::areas::switch()))
 }
-/// Asks a process to count the literals of the area that it refers to. It answers
-/// `{copy_literals, {Area, Kind, Pid}, ok}`.
+/// Asks a process to count the literals of the area that it refers to. It answers `{copy_literals,
+/// {Area, Kind, Pid}, ok}`.
 fn send_copy_request_3(cx: &mut Cx, [pid, area, kind]: [Term; 3]) -> BifResult {
     let id = cx.tuple(&[area, kind, pid]);
     let request = cx.tuple(&[atom::intern("copy_literals"), id, am::TRUE]);
@@ -269,8 +269,7 @@ fn function_exported_3(_: &mut Cx, [m, f, a]: [Term; 3]) -> BifResult {
 }
 
 /// The declaration of a record by a loaded module: whether it is exported, and its fields with
-/// their
-/// defaults.
+/// their defaults.
 fn get_definition_2(cx: &mut Cx, [module, name]: [Term; 2]) -> BifResult {
     let (module, name) = (need_atom(module)?, need_atom(name)?);
     let made = code::record(module, name, false).ok_or(Fail::Badarg)?;

@@ -1,8 +1,7 @@
 //! Natives of module `erts_debug`, and the tags of dynamic tracing.
 //!
 //! `get_internal_state/1` and `set_internal_state/2` accept only the items that this runtime can
-//! answer
-//! or carry out truthfully; all others are a `badarg`. As in stock, both are `undef` until
+//! answer or carry out truthfully; all others are a `badarg`. As in stock, both are `undef` until
 //! `set_internal_state(available_internal_state, true)`.
 
 use super::inspect::shared_words;
@@ -42,8 +41,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         return Err(Fail::Undef);
     }
     // The order in which schedulers would be bound to the known processors, whether or not there
-    // are as
-    // many schedulers.
+    // are as many schedulers.
     if let Some(&[what, how]) = item.as_tuple()
         && word(what) == "fake_scheduler_bindings"
     {
@@ -163,8 +161,7 @@ fn process_status(pid: Term) -> Term {
 }
 
 /// The atom with that index. Atoms up to that index are created if they are missing, with names
-/// that
-/// say what they are.
+/// that say what they are.
 fn atom_at(index: u32) -> BifResult {
     while index >= atom::count() {
         atom::try_intern(&format!("am{:x}", atom::count())).map_err(|_| Fail::Badarg)?;
@@ -334,8 +331,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             Ok(l)
         }
         // Senders never wait for each other here, whatever the receiver. Stock gives parallel
-        // buffers only to
-        // receivers with an off-heap message queue.
+        // buffers only to receivers with an off-heap message queue.
         ("proc_sig_buffers", "true") => Ok(Term::bool(cx.process().has(OFF_HEAP_QUEUE))),
         ("proc_sig_buffers", _) => Ok(am::NOTSUP),
         ("test_long_gc_sleep", _) => {
@@ -383,8 +379,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
 
 /// `disassemble({M, F, A})`, or `disassemble(Address)` of an instruction. The result is
 /// `{NextAddress, Text, {M, F, A}}` with the text of one op, `undef` if there is no such function,
-/// or
-/// `false` if no instruction is there.
+/// or `false` if no instruction is there.
 fn disassemble_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     let pc = match what.as_tuple() {
         Some(&[m, f, a]) if m.is_atom() && f.is_atom() => {
@@ -434,10 +429,9 @@ fn tell(cx: &mut Cx, to: Term, tag: &str) {
 }
 
 /// A debugging aid that the tests of dirty threads use. It runs on a dirty thread: `type` returns
-/// the
-/// kind of thread, `wait` takes time, `error` raises, `copy` makes a thousand copies, `send` sends
-/// `{ok, Pid}`, `reschedule` moves between the kinds, and the others report that they run, and
-/// wait.
+/// the kind of thread, `wait` takes time, `error` raises, `copy` makes a thousand copies, `send`
+/// sends `{ok, Pid}`, `reschedule` moves between the kinds, and the others report that they run,
+/// and wait.
 ///
 /// `call` is the name and arguments of the native called first; errors show it.
 fn dirty_test(cx: &mut Cx, kind: &str, call: (&str, &[Term]), what: Term, arg: Term) -> BifResult {
@@ -565,8 +559,7 @@ fn is_empty_tuple(t: Term) -> bool {
 }
 
 /// Words of a sub-binary and its part of the original, as stock measures them. A sub-binary that
-/// starts
-/// and ends at byte boundaries counts as the binary that a copy of it would be.
+/// starts and ends at byte boundaries counts as the binary that a copy of it would be.
 fn sub_binary_words(t: Term, original: Option<Term>) -> usize {
     let (odd, bytes) = t.as_bits().map_or((0, 0), |b| {
         (b.bit_offset as usize % 8 + b.bit_len % 8, b.bit_len / 8)
@@ -579,8 +572,7 @@ fn sub_binary_words(t: Term, original: Option<Term>) -> usize {
 }
 
 /// Words of a term. A subterm that is reached twice counts once. Literals, which belong to no
-/// process,
-/// do not count.
+/// process, do not count.
 fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
     dirty_if_large(cx, "erts_debug", "size_shared", &[t], t)?;
     let mut met = Met::none(&cx.heap);

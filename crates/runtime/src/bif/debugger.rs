@@ -2,8 +2,7 @@
 //! processes. Without `+D` its functions report that they are not available.
 //!
 //! An inspected process answers between two time slices, when all its registers are known, and only
-//! while
-//! it is suspended.
+//! while it is suspended.
 
 use super::inspect::flat_words;
 use super::process::ask_with;

@@ -1,8 +1,7 @@
 //! Natives of module `erlang` that raise exceptions on request.
 //!
 //! `exc.args` holds the arguments for the first entry of the stack trace. If `exc.error_info` is
-//! set,
-//! `exc.cause` is the map of `error_info` as the program gave it. See `interp::exc`.
+//! set, `exc.cause` is the map of `error_info` as the program gave it. See `interp::exc`.
 
 use crate::bifs;
 use crate::cx::{BifResult, Class, Cx, Fail};

@@ -1,8 +1,7 @@
 //! Natives of module `erlang` that make pids, ports and references from text.
 //!
 //! The first number names the node: 0 is this one. Any other is the index of the node name's atom,
-//! and
-//! there must be a connection, from which the node's creation is known.
+//! and there must be a connection, from which the node's creation is known.
 
 use crate::cx::{BifResult, Cx, Fail};
 use purlin_dist::natives::connected_by_number;

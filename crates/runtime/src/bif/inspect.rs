@@ -150,8 +150,7 @@ fn map_next_3(cx: &mut Cx, [path, m, kind]: [Term; 3]) -> BifResult {
 const KEY_REDUCTIONS: usize = 32;
 
 /// The pairs of the first `max` of `keys` in a map, each with its successor, as `{Key, Value,
-/// Next}`.
-/// `Next` is `none` at the end, otherwise the iterator over the remaining keys.
+/// Next}`. `Next` is `none` at the end, otherwise the iterator over the remaining keys.
 fn next_of_keys(cx: &mut Cx, keys: Term, m: Term, max: usize) -> BifResult {
     if !m.is_map() {
         return Err(Fail::Badarg);
@@ -243,8 +242,7 @@ fn fun_words(t: Term, own: usize) -> usize {
 }
 
 /// Words that a copy of a sub-binary counts as: those of the binary it refers to (a refc binary as
-/// such,
-/// otherwise its own part of the bytes), and its own words unless it starts and ends at byte
+/// such, otherwise its own part of the bytes), and its own words unless it starts and ends at byte
 /// boundaries.
 fn sub_binary_words(t: Term) -> usize {
     let Some(bits) = t.as_bits() else { return 0 };
@@ -270,8 +268,7 @@ fn sub_binary_words(t: Term) -> usize {
 /// Words of an object that is reached for the first time, counting what it shares with others once.
 ///
 /// `whole` says whether the binary that a large sub-binary refers to is new, too. `None`: the size
-/// is
-/// that of the object's layout.
+/// is that of the object's layout.
 pub(super) fn shared_words(t: Term, whole: impl FnOnce(*mut Term) -> bool) -> Option<usize> {
     if !release::has(LARGE_BINARIES_IN_TWO) {
         return None;
@@ -327,8 +324,7 @@ fn show(fd: i32, text: &[u8]) {
     put(fd, &out);
 }
 /// Failures are ignored, since there is nowhere to report them. A port on the descriptor may have
-/// made
-/// it non-blocking.
+/// made it non-blocking.
 fn put(fd: i32, mut left: &[u8]) {
     while !left.is_empty() {
         // SAFETY: a pointer to that many bytes.

@@ -2,12 +2,10 @@
 //!
 //! A breakpoint catches every call that goes through the entry of a function. Machine code of that
 //! function may call itself without looking at the entry, so it is invalidated first. Threads that
-//! are
-//! still executing it may stay there until the end of their time slices. A native that sets
-//! breakpoints
-//! therefore returns only when they have left: the process waits in its run queue, and its
-//! scheduler runs
-//! others. From then on, frames of the invalidated code return to the interpreter.
+//! are still executing it may stay there until the end of their time slices. A native that sets
+//! breakpoints therefore returns only when they have left: the process waits in its run queue, and
+//! its scheduler runs others. From then on, frames of the invalidated code return to the
+//! interpreter.
 
 use crate::code::compiled::{compiled, taken_back};
 use crate::code::epochs::{Since, epochs};
@@ -25,8 +23,7 @@ lazy_atoms! {
 static WAITING: Mutex<(Vec<(u64, Since)>, u64)> = Mutex::new((Vec::new(), 0));
 
 /// Runs `what`, which may set breakpoints, and returns its value once no thread executes the code
-/// that
-/// was invalidated for them.
+/// that was invalidated for them.
 pub(super) fn when_left(cx: &mut Cx, what: impl FnOnce(&mut Cx) -> BifResult) -> BifResult {
     let before = taken_back();
     let value = what(cx)?;

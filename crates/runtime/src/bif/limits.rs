@@ -1,10 +1,8 @@
 //! Limits that are compile-time constants in stock, readable and settable at run time.
 //!
 //! `purlin:limit(Name)` reads one, `purlin:set_limit(Name, Value)` sets it and returns the old
-//! value, and
-//! `purlin:limits()` returns all. The flags `+F…` set them at start. Work in progress may still use
-//! the
-//! old value.
+//! value, and `purlin:limits()` returns all. The flags `+F…` set them at start. Work in progress
+//! may still use the old value.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, signal};
@@ -19,8 +17,7 @@ type Row = (&'static str, fn() -> usize, fn(usize));
 /// All limits. For `region`, 0 means never.
 const LIMITS: &[Row] = &[
     // Parts of an I/O list smaller than this many bytes are copied together with their neighbours
-    // when it
-    // is written.
+    // when it is written.
     ("merge", iolist::small_limit, iolist::set_small_limit),
     // Maximum number of parts that one system call gets.
     ("iov", iolist::max_parts, iolist::set_max_parts),

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! Each process lists its own, in a task among its signals. The list of a connection has those of
-//! all
-//! processes that go over it, as seen from the other end.
+//! all processes that go over it, as seen from the other end.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::process::ext::Target;
@@ -141,8 +140,7 @@ fn number_of(mine: Term, other: Term) -> Term {
 }
 
 /// The rows of the process in the context. With `node`, only links and monitors to that node, seen
-/// from
-/// the other end.
+/// from the other end.
 fn rows(cx: &mut Cx, what: What, node: Option<Term>) -> Vec<OwnedTerm> {
     let me = cx.self_pid();
     let mut out = Vec::new();

@@ -60,8 +60,7 @@ fn link_1(cx: &mut Cx, [to]: [Term; 1]) -> BifResult {
     link_with(cx, to, false)
 }
 /// Sets a link to a process. A link that exists already gains or loses its priority. Links with
-/// ports
-/// have none.
+/// ports have none.
 fn link_with(cx: &mut Cx, to: Term, urgent: bool) -> BifResult {
     let me = cx.self_pid();
     if to.is_local_port() {
@@ -390,8 +389,7 @@ fn monitor(cx: &mut Cx, kind: Term, what: Term, o: MonitorOptions) -> BifResult 
 /// Lets the exit signal of a link arrive before a monitor on the same, ending process is created.
 ///
 /// Applies to a process that traps exits. Without this the monitor would report `noproc`, and a
-/// process
-/// that then unlinks, as supervisors do, would never learn the exit reason.
+/// process that then unlinks, as supervisors do, would never learn the exit reason.
 fn let_end_arrive(cx: &mut Cx, to: Term) -> Result<(), Fail> {
     let ends = |to| match process::table().find(to) {
         // SAFETY: cells are never unmapped; the state word is an atomic.
@@ -477,8 +475,7 @@ fn end_monitor(cx: &mut Cx, r: Term) -> Result<Option<Target>, Fail> {
     }
     let Some(k) = ref_key(r) else {
         // A reference of another node cannot be a monitor's. One of an earlier instance of this
-        // node no longer
-        // is one.
+        // node no longer is one.
         let own = ref_parts(r).is_some_and(|p| p.1 == node::this_name());
         return if own { Ok(None) } else { Err(Fail::Badarg) };
     };
@@ -536,10 +533,8 @@ fn demonitor_2(cx: &mut Cx, [r, opts]: [Term; 2]) -> BifResult {
         return Ok(value);
     }
     // Stock's own receive takes the message, if there is one, since it knows markers and tags.
-    // Other
-    // processes that were notified of the same end run first, as on stock: programs rely on their
-    // reaction
-    // being done when this returns.
+    // Other processes that were notified of the same end run first, as on stock: programs rely on
+    // their reaction being done when this returns.
     crate::sched::lets_pass();
     cx.end_slice();
     let x = crate::code::export(

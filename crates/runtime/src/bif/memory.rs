@@ -1,14 +1,10 @@
 //! Memory usage: the figures behind `erlang:memory/0,1` and `system_info({allocator, _})`.
 //!
 //! Stock's allocators are reported as far as this runtime has the kind of memory: heaps of
-//! processes,
-//! binaries, tables, literals (regions), and everything else under `ll_alloc`. The memory that
-//! native code
-//! allocates is asked of the C library. The functions of `erlang` and `erts_internal` that assemble
-//! the
-//! answers expect one message from each thread with allocators of its own; here a single message
-//! carries
-//! everything.
+//! processes, binaries, tables, literals (regions), and everything else under `ll_alloc`. The
+//! memory that native code allocates is asked of the C library. The functions of `erlang` and
+//! `erts_internal` that assemble the answers expect one message from each thread with allocators of
+//! its own; here a single message carries everything.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, code, lazy_atoms, process, signal, timer};
@@ -152,8 +148,7 @@ pub fn usage() -> Usage {
     };
     Usage {
         // Cells, slots, regions and large blocks of heaps are mapped, not allocated. With the fence
-        // on, all
-        // blocks and binaries are mapped.
+        // on, all blocks and binaries are mapped.
         total: allocated() + mapped + cells + slots + regions,
         processes: heaps + cells + slots,
         processes_used: heaps + live + slots,
@@ -245,8 +240,7 @@ fn three<A: Alloc + ?Sized>(a: &mut A, key: Term, [x, y, z]: [usize; 3]) -> Term
 }
 
 /// Figures of mapped heap blocks, in the form of stock's segment allocator: one instance, which
-/// caches
-/// freed blocks for a while.
+/// caches freed blocks for a while.
 fn segments<A: Alloc + ?Sized>(a: &mut A, detail: Detail) -> Term {
     let s = &blocks::SEGMENTS;
     let get = |n: &AtomicUsize| n.load(Ordering::Relaxed);
@@ -505,8 +499,7 @@ fn no_aux_work_threads_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
 /// Tells `instrument` how many answers will come from an allocator on a scheduler.
 ///
 /// Memory is neither taken from carriers here nor tagged by its user, so none come, as in stock
-/// when the
-/// allocator is disabled.
+/// when the allocator is disabled.
 fn gather_1(_: &mut Cx, [request]: [Term; 1]) -> BifResult {
     // Later releases put flags before the reference.
     let Some(&[kind, scheduler, _, _, reference] | &[kind, scheduler, _, _, _, reference]) =

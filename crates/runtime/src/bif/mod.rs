@@ -1,12 +1,9 @@
 //! Natives that concern the whole system, and the list of all natives.
 //!
 //! A native is a function of an Erlang module that is written in Rust. Each file holds the natives
-//! of one
-//! Erlang module, or of one subject of a large module, and ends with their table of rows; `OWN`
-//! lists the
-//! tables. Everything else (export stubs, guard calls, `module_info`, the list of missing natives)
-//! is
-//! derived from the rows. The row of a native says what is special about it.
+//! of one Erlang module, or of one subject of a large module, and ends with their table of rows;
+//! `OWN` lists the tables. Everything else (export stubs, guard calls, `module_info`, the list of
+//! missing natives) is derived from the rows. The row of a native says what is special about it.
 
 pub mod code;
 pub mod coverage;

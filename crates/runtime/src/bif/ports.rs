@@ -1,6 +1,5 @@
 //! Natives of ports, in modules `erlang` and `erts_internal`. Those of `erts_internal` return an
-//! atom where
-//! `erlang` raises an error of that name.
+//! atom where `erlang` raises an error of that name.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::port::{self, Begun, How, Outcome, Port};
@@ -80,8 +79,7 @@ fn command_options(options: Term) -> Option<How> {
 }
 
 /// `purlin:measure_output(Port, Rest, Size, All, Options)`: checks and measures a list that is too
-/// long
-/// to be written at once. Works in steps: `Size` is the size of the elements before `Rest`.
+/// long to be written at once. Works in steps: `Size` is the size of the elements before `Rest`.
 fn measure_output_5(cx: &mut Cx, [p, rest, size, all, options]: [Term; 5]) -> BifResult {
     if cx.out_of_reds() {
         return Err(Fail::Again);
@@ -131,8 +129,7 @@ fn begin_output_4(cx: &mut Cx, [p, all, size, options]: [Term; 4]) -> BifResult 
 }
 
 /// `purlin:continue_output(Port, Rest)`. `Rest` is an argument, so that it can be found if the
-/// process
-/// has to hand the output to the port.
+/// process has to hand the output to the port.
 fn continue_output_2(cx: &mut Cx, [p, rest]: [Term; 2]) -> BifResult {
     if cx.out_of_reds() {
         return Err(Fail::Again);

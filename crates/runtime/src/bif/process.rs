@@ -238,8 +238,7 @@ fn parse_options(l: Term, request: bool) -> Option<Parsed> {
 }
 
 /// The minimum heap size for `words` requested words; `None` if that is no more than the default,
-/// with
-/// which processes start at the size that they need.
+/// with which processes start at the size that they need.
 fn asked_heap(words: usize) -> Option<u32> {
     let n = purlin_term::gc::heap_size_for(words);
     (n > process::least_heap(None)).then_some(n as u32)
@@ -500,8 +499,7 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
 }
 
 /// Has the process `who` compute an atom for this native, which waits for it. `f` gets `None` if
-/// `who`
-/// has ended.
+/// `who` has ended.
 fn ask(
     cx: &mut Cx,
     who: Term,
@@ -516,16 +514,14 @@ fn ask(
 /// Whether a process runs code and has handled all signals that this one sent it before.
 ///
 /// An answer that is the same for every such process need not be asked of it; it would answer only
-/// after
-/// its current native returns.
+/// after its current native returns.
 pub(crate) fn runs_undisturbed(cx: &mut Cx, who: Term) -> bool {
     let asked = cx.process().ext().is_some_and(|e| e.bif_state.is_some());
     let Some(p) = table().find(who).filter(|_| !asked) else {
         return false;
     };
     // SAFETY: cells are never unmapped; both words are atomics. The cell belonged to that process
-    // both
-    // before and after the look.
+    // both before and after the look.
     unsafe {
         (*p).state.load().runs_undisturbed() && (*p).id.load(Ordering::Acquire) == who.pid_data()
     }
@@ -751,9 +747,8 @@ fn get_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
     let d = cx.process().ext().map(|e| &e.dict);
     Ok(d.and_then(|d| d.get(k)).unwrap_or(am::UNDEFINED))
 }
-/// A list of the results of `f` on the entries of the dictionary. `f` is called twice and must
-/// return
-/// the same for the same entry.
+/// A list of the results of `f` on the entries of the dictionary. `f` must always return the same
+/// for the same entry.
 fn dict_list(cx: &mut Cx, f: impl Fn((Term, Term)) -> Option<Term>) -> Term {
     let v: Vec<Term> = match cx.process().ext().map(|e| &e.dict) {
         Some(d) => d.iter().filter_map(f).collect(),
@@ -840,8 +835,7 @@ fn group_leader_3(cx: &mut Cx, [gl, pid, r]: [Term; 3]) -> BifResult {
 // Garbage collection and other work that one process asks of another.
 
 /// Waits for a message with a small heap, and continues. Calls never reach the Erlang function,
-/// which
-/// would call this again.
+/// which would call this again.
 fn hibernate_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     cx.interp.live = 0;
     if receive::has_current(cx) {

@@ -1,5 +1,7 @@
-//! `process_info/1,2`: what a process tells about itself. Another process is asked by a signal, so that it answers for
-//! one moment between two of its instructions, after everything that the asking process did to it before.
+//! `process_info/1,2`: information about a process.
+//!
+//! Another process is asked by a signal. It answers for a moment between two of its instructions,
+//! after everything that the asking process did to it before.
 
 use super::process::{ask_term, priority_atom, runs_undisturbed};
 use crate::backtrace::backtrace;
@@ -47,15 +49,16 @@ pub fn current(cx: &Cx) -> Option<code::Place> {
         .find_map(|(i, a)| place(i, a))
 }
 
-/// Whether the process is in a native of a dirty pool, or waits there for a call that another thread makes.
+/// Whether the process is in a native on a dirty thread, or waits there for a call that another
+/// thread makes.
 fn in_dirty_native(cx: &mut Cx) -> bool {
     cx.dirty || purlin_io::blocking::waits(cx)
 }
 
-/// The native that the process waits for a dirty thread to be called in: its own name, not that of
-/// what it has trapped to.
+/// The native that the process waits to call on a dirty thread: that native's own name, not the
+/// name of what it has trapped to.
 fn awaited_native(cx: &Cx) -> Option<Name> {
-    // SAFETY: it goes on there.
+    // SAFETY: the address at which the process continues.
     let x = unsafe { crate::interp::called_native(cx.bif_pc) }?;
     let row = native(x.module, x.function, x.arity as u32)?.1;
     if !matches!(row.kind, Kind::DirtyCpu | Kind::DirtyIo) {
@@ -68,19 +71,20 @@ fn awaited_native(cx: &Cx) -> Option<Name> {
     }
 }
 
-/// The native that such a process is in; None: it is in a function of a library, which stands in its module's code.
+/// The native that such a process is in. `None` for a function of a library, which appears as code
+/// of its module.
 fn dirty_native(cx: &mut Cx) -> Option<Name> {
     if !in_dirty_native(cx) {
         return awaited_native(cx);
     }
     lent::within_native(cx).or_else(|| {
-        // SAFETY: it is at the call of a native or of such a function.
+        // SAFETY: the process is at a call of a native or of such a function.
         let x = unsafe { crate::interp::called_native(cx.bif_pc) }?;
         Some((x.module, x.function, x.arity as usize))
     })
 }
 
-/// Whether the process, which is to run a fun, has not begun.
+/// Whether the process is to run a fun and has not begun.
 fn starts(cx: &Cx) -> bool {
     let stub = code::stubs().apply_fun.as_ptr();
     // By its name, and where its calls are traced.
@@ -123,7 +127,7 @@ fn max_heap(to: &mut Fragment, m: Option<MaxHeap>) -> Term {
     t
 }
 
-/// Refc binaries on the heap: address, size and count of each.
+/// Refc binaries of the heap: address, size and count of each.
 fn binaries(cx: &Cx, to: &mut Fragment) -> Term {
     let mut v = Vec::new();
     let mut walk = |mut p: *mut Term| {
@@ -148,7 +152,7 @@ fn binaries(cx: &Cx, to: &mut Fragment) -> Term {
     to.list(&v)
 }
 
-/// The bytes that a block of so many takes, with those that the C library adds to it.
+/// Size of the block for that many bytes, including what the C library adds.
 fn in_block(bytes: usize) -> usize {
     if bytes == 0 {
         0
@@ -157,7 +161,8 @@ fn in_block(bytes: usize) -> usize {
     }
 }
 
-/// Bytes that the process takes: its cell and all that hangs off it. Shared regions and refc binaries are not counted.
+/// Bytes of the process: its cell and what belongs to it. Shared regions and refc binaries do not
+/// count.
 pub fn memory(cx: &mut Cx) -> usize {
     let mut n = process::table::BYTES_EACH;
     if !cx.heap.inline_block {
@@ -193,23 +198,24 @@ pub fn memory(cx: &mut Cx) -> usize {
 pub struct Item {
     pub name: &'static str,
     pub doc: &'static str,
-    /// `process_info/1` tells it too.
+    /// Whether `process_info/1` reports it, too.
     pub default: bool,
-    /// A process that is sensitive doesn't tell it: it shows what it is, not what it holds.
+    /// Whether a sensitive process hides it: it shows what the process is, not what it holds.
     pub private: bool,
-    /// It is about what the messages are: those of other nodes are decoded before.
+    /// Whether it shows the contents of messages: those of other nodes are decoded first.
     pub decoded: bool,
-    /// To tell it takes the process a reduction, as it does on stock.
+    /// Whether answering takes the process a reduction, as on stock.
     pub works: bool,
-    /// The releases that have it, if not all do.
+    /// The releases that have the item; `None` if all do.
     since: Option<Feature>,
-    /// Gives the item of the process in the context, which is that of this thread. The term is made in the fragment, or needs no memory.
+    /// Returns the item for the process in the context, which this thread owns. The term is made in
+    /// the fragment, or is an immediate.
     get: fn(&mut Cx, &mut Fragment) -> Term,
 }
 
 macro_rules! items {
     ($($name:literal [$($flag:ident)*] $(since $feature:ident)? $doc:literal => $get:expr;)*) => {
-        /// All items; those that `process_info/1` tells are in its order.
+        /// All items. Those that `process_info/1` reports are in its order.
         pub static ITEMS: &[Item] = &[$({
             #[allow(unused_mut)]
             let mut item = Item { name: $name, doc: $doc, default: false, private: false, decoded: false, works: false, since: None, get: $get };
@@ -279,7 +285,7 @@ items! {
         } else if in_dirty_native(cx)
             && !(state.is_suspended() && lent::within_native(cx).is_some())
         {
-            // It is suspended as soon as the native has returned.
+            // A requested suspension takes effect when the native has returned.
             "running"
         } else if state.is_suspended() || cx.process().has(BUSY) {
             "suspended"
@@ -402,7 +408,7 @@ items! {
             }
         };
     "total_heap_size" [default decoded works] "Words of all its heap." => |cx, _| {
-            // Messages in the queue are part of the heap, where they aren't to be kept apart.
+            // Queued messages are part of the heap, unless they are kept off it.
             let queued = match cx.process().has(OFF_HEAP_QUEUE) {
                 true => 0,
                 false => cx.process().queued_words(),
@@ -444,7 +450,7 @@ items! {
                 .map(|(peer, of_it)| (peer.term(), of_it))
                 .filter(|s| process::table().find(s.0).is_some())
                 .map(|(p, (n, stopped))| {
-                    // How often it is suspended, or is to be as soon as it has heard of it.
+                    // How often it is suspended, including requests that it has not handled yet.
                     let (n, none) = (int(*n as usize), Term::small(0));
                     match stopped.load(Ordering::Acquire) {
                         true => to.tuple(&[p, n, none]),
@@ -485,25 +491,25 @@ items! {
     "trace" [] "Its trace flags." => |cx, _| Term::small(cx.process().ext().map_or(0, |e| i64::from(e.trace_flags)));
 }
 
-/// The item that an atom names.
+/// The item with that name.
 pub fn named(k: Term) -> Option<&'static Item> {
     let name = k.is_atom().then(|| atom::name(k))?;
     let item = ITEMS.iter().find(|i| i.name == name);
     item.filter(|i| i.is_known())
 }
 
-/// The answer of the process in the context under that name.
+/// The value of the item `name` for the process in the context.
 pub fn item(cx: &mut Cx, to: &mut Fragment, name: &str) -> Option<Term> {
     let item = ITEMS.iter().find(|i| i.name == name)?;
     Some(item.of(cx, to))
 }
 
 impl Item {
-    /// Whether the release that is stood in for has it.
+    /// Whether the emulated release has the item.
     fn is_known(&self) -> bool {
         self.since.is_none_or(release::has)
     }
-    /// The answer of the process in the context about itself.
+    /// The value for the process in the context, which asks about itself.
     pub fn of(&self, cx: &mut Cx, to: &mut Fragment) -> Term {
         match self.private && cx.process().has(process::SENSITIVE) {
             true if self.name == "backtrace" => to.binary(&[]),
@@ -516,14 +522,14 @@ impl Item {
     }
 }
 
-/// The question: an item, or the value of the dictionary for a key (of which the item is the dictionary).
+/// A requested item, or the dictionary's value for a key, whose item is the dictionary.
 struct Asked {
     item: &'static Item,
     key: Option<OwnedTerm>,
 }
 
 impl Asked {
-    /// By a name, or since OTP 26 by `{dictionary, Key}`.
+    /// From a name, or since OTP 26 from `{dictionary, Key}`.
     fn of(what: Term) -> Option<Asked> {
         if let Some(&[name, key]) = what.as_tuple() {
             let item = named(name).filter(|i| i.name == "dictionary")?;
@@ -533,7 +539,7 @@ impl Asked {
         let item = named(what)?;
         Some(Asked { item, key: None })
     }
-    /// Its name in the answer, and the answer of the process in the context.
+    /// The tag in the answer, and the value for the process in the context.
     fn answer(&self, cx: &mut Cx, to: &mut Fragment) -> (Term, Term) {
         let Some(key) = &self.key else {
             return (self.item.key(), self.item.of(cx, to));
@@ -553,7 +559,7 @@ impl Asked {
     }
 }
 
-/// The answer.
+/// The requested answer.
 enum Wanted {
     /// The items of `process_info/1`.
     All,
@@ -588,7 +594,7 @@ fn answer(cx: &mut Cx, w: &Wanted) -> OwnedTerm {
     }
     let mut to = Fragment::new();
     let made = w.answers(cx, &mut to);
-    // A name that isn't there is not told by itself.
+    // Without a registered name, that item is not reported on its own.
     let nameless = |m: &(Term, Term)| m.1 == NIL && m.0 == registered_name();
     let t = match w {
         Wanted::One(_) if nameless(&made[0]) => NIL,
@@ -621,7 +627,7 @@ fn info(cx: &mut Cx, pid: Term, w: Wanted) -> BifResult {
         return Err(Fail::Badarg);
     }
     if pid == cx.self_pid() {
-        // What has come is seen, as it is where another process asks.
+        // Handles signals that have arrived, as happens when another process asks.
         crate::signal::handle::fetch(cx);
         let t = answer(cx, &w);
         return Ok(copy::copy(t.term(), cx));

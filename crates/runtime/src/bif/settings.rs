@@ -1,4 +1,4 @@
-//! Natives of library modules that tell a setting of the command line.
+//! Natives of library modules that return a setting of the command line.
 
 use crate::cx::{BifResult, Cx};
 use crate::options::{PrintableChars, WarningMap};

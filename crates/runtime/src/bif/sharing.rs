@@ -1,7 +1,8 @@
-//! Terms that processes share, and the sharers: for programs that want to see them.
+//! Natives that show which terms processes share, and with whom.
 //!
-//! `purlin:sharing()` are the counts of the whole runtime, `purlin:sharing(Pid)` those of a process, `purlin:regions(Pid)`
-//! the regions that its heap refers to. Counts of another process are made by that process, between two of its time slices.
+//! `purlin:sharing()` returns counts for the whole runtime, `purlin:sharing(Pid)` those of a
+//! process, and `purlin:regions(Pid)` the regions that its heap refers to. Another process counts
+//! for itself, between two of its time slices.
 
 use super::process::ask_term;
 use crate::bifs;
@@ -14,7 +15,7 @@ fn sharing_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(share::info(cx))
 }
 
-/// The result of `f`, run in the process `pid`; `undefined` where that has ended.
+/// The result of `f` in the process `pid`; `undefined` if that has ended.
 fn of(cx: &mut Cx, pid: Term, f: fn(&mut Cx, &mut Fragment) -> Term) -> BifResult {
     if !pid.is_local_pid() {
         return Err(Fail::Badarg);

@@ -1,4 +1,4 @@
-//! `erlang:statistics/1`, and what switches its counters on.
+//! `erlang:statistics/1`, and the natives that switch its counters on.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::{bifs, clock, lazy_atoms, msacc, sched};
@@ -11,14 +11,14 @@ lazy_atoms! {
     output = "output";
 }
 
-/// Whether the program has asked for the work of schedulers to be told, and what was so then.
+/// Whether the program has switched scheduler wall time on, and the readings at that time.
 struct WallTime {
     on: bool,
     since: i64,
-    /// Idle nanoseconds of each scheduler, work of the dirty pools.
+    /// Idle nanoseconds of each scheduler, and work of the dirty pools.
     idle: Vec<u64>,
     worked: [u64; 2],
-    /// What was told last of each thread: active, of how many nanoseconds.
+    /// The last report for each thread: active and total nanoseconds.
     told: Vec<(u64, u64)>,
 }
 
@@ -30,15 +30,15 @@ static WALL_TIME: Mutex<WallTime> = Mutex::new(WallTime {
     told: Vec::new(),
 });
 
-/// A number, and how much it has grown since it was asked for.
+/// A number, and its growth since the last request.
 fn with_change(cx: &mut Cx, now: u64, before: &AtomicU64) -> Term {
     let change = now.saturating_sub(before.swap(now, Ordering::Relaxed));
     let pair = [cx.uint(now), cx.uint(change)];
     cx.tuple(&pair)
 }
 
-/// Lengths of the run queues: of schedulers, then of the dirty pools asked for. With `active`, processes that run are
-/// counted too.
+/// Lengths of the run queues: of schedulers, then of the requested dirty pools. With `active`,
+/// running processes count, too.
 fn queues(active: bool, dirty_io: bool) -> Vec<usize> {
     let mut v = sched::queue_lengths();
     let work = sched::dirty_work();
@@ -73,13 +73,14 @@ fn wall_time(cx: &mut Cx, dirty_io: bool) -> Term {
     }
     let (cpu, io) = sched::dirty_counts();
     let work = sched::dirty_work();
-    // Threads of a pool take from one queue: each has done its share.
+    // The threads of a pool share one queue, so each gets an equal share of the work.
     for (i, n) in [(0, cpu), (1, if dirty_io { io } else { 0 })] {
         let share = work[i].1.saturating_sub(w.worked[i]) / n.max(1) as u64;
         rows.extend(std::iter::repeat_n(share.min(total), n));
     }
-    // Threads come to rest and wake while they are asked, each a moment later than the clock was: between two answers nobody has worked
-    // for less than no time, or for more than has passed.
+    // Threads start and stop working while they are read, each a moment after the clock. So the
+    // figures are clamped: between two reports, work neither shrinks nor exceeds the time that has
+    // passed.
     let told = w.told.len().max(rows.len());
     w.told.resize(told, (0, 0));
     for (active, told) in rows.iter_mut().zip(&mut w.told) {
@@ -104,7 +105,7 @@ fn small_map(cx: &mut Cx, keys: &[Term], values: &[Term]) -> Term {
     map::from_pairs(cx, &pairs)
 }
 
-/// A map for each thread: its kind, its number, and how long it was in which state.
+/// A map for each thread: its type, its number, and the time spent in each state.
 fn microstates(cx: &mut Cx) -> Term {
     let names = msacc::NAMES.map(atom::intern);
     let keys = ["counters", "id", "type"].map(atom::intern);
@@ -154,7 +155,7 @@ fn statistics_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
         }
         "reductions" => with_change(cx, sched::reductions(), &REDUCTIONS),
         "exact_reductions" => {
-            // What this process has used since its scheduler counted.
+            // Reductions of this process since its scheduler last counted them.
             let since = (cx.charged - cx.reds).max(0) as u64;
             with_change(cx, sched::reductions() + since, &EXACT_REDUCTIONS)
         }
@@ -170,7 +171,7 @@ fn statistics_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     })
 }
 
-/// `erts_internal:scheduler_wall_time/1`: whether it was on.
+/// `erts_internal:scheduler_wall_time/1`: returns whether it was on before.
 fn scheduler_wall_time_1(_: &mut Cx, [on]: [Term; 1]) -> BifResult {
     let mut w = WALL_TIME.lock();
     let before = w.on;

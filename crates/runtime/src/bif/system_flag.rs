@@ -1,5 +1,5 @@
-//! The settings that `erlang:system_flag/2` changes and `erlang:system_info/1` tells, where no other part of the runtime owns
-//! them; and `system_flag/2` itself.
+//! `system_flag/2`, and the settings that it changes and `system_info/1` reports, as far as no
+//! other part of the runtime owns them.
 
 use super::system_info;
 use crate::code::epochs::{Since, epochs};
@@ -31,13 +31,13 @@ lazy_atoms! {
     system_flag_scheduler_wall_time = "system_flag_scheduler_wall_time";
 }
 
-/// Most entries of a stack trace.
+/// Maximum number of entries of a stack trace.
 const MAX_BACKTRACE: i64 = 64;
 
-/// `outstanding_system_requests_limit`; 0: as the command line says.
+/// `outstanding_system_requests_limit`; 0 is the value of the command line.
 static OUTSTANDING_REQUESTS: AtomicU64 = AtomicU64::new(0);
 
-/// `multi_scheduling`
+/// The value of `multi_scheduling`.
 pub(crate) fn multi_scheduling() -> Term {
     match multi_scheduling::blocked_by() {
         (true, _) => blocked(),
@@ -46,16 +46,17 @@ pub(crate) fn multi_scheduling() -> Term {
     }
 }
 
-/// Milliseconds between two looks whether others have stopped.
+/// Milliseconds between two checks whether the others have stopped.
 const LOOK_MS: u64 = 1;
 
-/// A process has blocked others, and waits until they have stopped.
+/// A process that has blocked others and waits until they have stopped.
 struct Blocks {
     since: Since,
     normal: bool,
 }
 
-/// Who blocks goes on when all others have stopped, on a scheduler that goes on.
+/// Blocks or unblocks. The blocking process continues when all others have stopped, on a scheduler
+/// that is not blocked.
 fn block(cx: &mut Cx, on: bool, normal: bool) -> BifResult {
     let me = cx.self_pid();
     let state = cx.process().ext().map(|e| &mut e.bif_state);
@@ -74,7 +75,7 @@ fn block(cx: &mut Cx, on: bool, normal: bool) -> BifResult {
         if !on {
             return Ok(multi_scheduling());
         }
-        // One thread runs everything: all others have stopped.
+        // A single thread runs everything, so all others have stopped.
         if purlin_kernel::os::single::on() {
             return Err(cx.yield_with(multi_scheduling()));
         }
@@ -94,7 +95,7 @@ pub(crate) fn time_offset() -> Term {
     }
 }
 
-/// Tells those who watch the clock.
+/// Notifies the processes that monitor the clock.
 fn tell_offset(offset: i64) {
     for pid in process::table().pids() {
         let told = move |cx: Option<&mut Cx>| {
@@ -123,7 +124,7 @@ pub(crate) fn max_heap(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
     super::process::max_heap_term(cx, m)
 }
 
-/// The least heap size that is reported for new processes.
+/// The minimum heap size that is reported for new processes.
 pub(crate) fn min_heap_size() -> i64 {
     match process::DEFAULTS
         .min_heap_words
@@ -192,12 +193,12 @@ fn warn(cx: &mut Cx, text: &str) {
     );
 }
 
-/// A flag, by its name.
+/// A flag of `system_flag/2`.
 pub struct Flag {
-    /// Its name, or several that mean the same.
+    /// Its names, all with the same meaning.
     pub names: &'static [&'static str],
     pub doc: &'static str,
-    /// Sets it, and gives what it was.
+    /// Sets the flag and returns its old value.
     set: fn(&mut Cx, Term) -> BifResult,
 }
 
@@ -217,20 +218,21 @@ flags! {
         };
     "schedulers_online": "How many normal schedulers take part." => |cx, value| {
             let n = value.as_small().ok_or(Fail::Badarg)?;
-            // Beyond what the runtime started with, too: threads are made as they are asked for.
+            // The number may exceed that at start: threads are created on demand.
             if n < 1 || n as usize > sched::MAX_SCHEDULERS {
                 return Err(Fail::Badarg);
             }
             crate::threads::upkeep::count_chosen();
             let n = n as usize;
             let before = multi_scheduling::set_online(n);
-            // The dirty pool for the processor keeps its proportion.
+            // The pool of dirty CPU threads is kept in proportion.
             if n != before {
                 let most = sched::dirty_counts().0;
                 let dirty = sched::dirty_cpu_online() * n / before.max(1);
                 sched::set_dirty_cpu_online(dirty.clamp(1, most.max(1)));
             }
-            // Who asks may be on one of those that take no part any more: it goes on where one does.
+            // The caller may be on a scheduler that is now offline, so it continues on an online
+            // one.
             if n < before {
                 return Err(cx.yield_with(Term::small(before as i64)));
             }
@@ -251,7 +253,7 @@ flags! {
     "min_heap_size": "Default of words of a heap." => |_, value| {
             let n = natural(value)?;
             let before = min_heap_size();
-            // What stock starts with means here: no more than what is needed.
+            // Stock's initial value stands for no more than is needed.
             let n = match heap_size(n) {
                 233 => 0,
                 n => n,
@@ -317,7 +319,7 @@ flags! {
             if value != finalize() {
                 return Err(cx.badarg_cause(am::BADOPT));
             }
-            // Once it is final, or where it changes for good, this changes nothing.
+            // Has no effect once the offset is final, or where it may change at any time.
             let before = time_offset();
             if before == preliminary()
                 && let Some(offset) = clock::settle()
@@ -397,7 +399,7 @@ bifs! {
     Plain "erts_internal":"system_check"/1 = system_check_1;
 }
 
-/// The list of pids, for `multi_scheduling_blockers`: each once.
+/// The list of pids for `multi_scheduling_blockers`, each once.
 pub(crate) fn pids_once(cx: &mut Cx, pids: &[Term]) -> Term {
     let mut seen: Vec<Term> = Vec::new();
     for &p in pids {

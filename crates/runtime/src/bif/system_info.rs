@@ -1,5 +1,6 @@
-//! `erlang:system_info/1`: every item of stock 25, answered with what is so here. Items that ask about parts which
-//! this runtime hasn't got answer what stock answers when it was built without them.
+//! `erlang:system_info/1`: every item of stock 25, with the values of this runtime.
+//!
+//! Items about parts that this runtime does not have answer as a stock built without these parts.
 
 use super::{memory, system_flag};
 use crate::cx::{BifResult, Cx, Fail};
@@ -74,7 +75,7 @@ pub fn system_version() -> String {
     )
 }
 
-/// The triplet that stock is configured with on such a machine.
+/// The target triplet that stock is configured with on such a machine.
 pub(crate) fn architecture() -> String {
     let machine = std::env::consts::ARCH;
     let vendor = match machine {
@@ -103,9 +104,9 @@ pub(crate) fn architecture() -> String {
     }
 }
 
-/// Release of the operating system: `6.1.0-18-amd64`.
+/// Release of the operating system, such as `6.1.0-18-amd64`.
 fn os_release() -> String {
-    // SAFETY: `uname` fills the structure with texts that end with 0.
+    // SAFETY: `uname` fills the structure with strings that end with 0.
     unsafe {
         let mut u: libc::utsname = std::mem::zeroed();
         libc::uname(&mut u);
@@ -125,7 +126,7 @@ fn os_version(cx: &mut Cx) -> Term {
     cx.tuple(&v)
 }
 
-/// Files that this process may have open.
+/// Maximum number of open files of this process.
 fn max_files() -> u64 {
     // SAFETY: fills the structure.
     unsafe {
@@ -137,7 +138,7 @@ fn max_files() -> u64 {
     }
 }
 
-/// Resolution of a clock in parts of a second.
+/// Resolution of a clock, in ticks per second.
 fn resolution(id: libc::clockid_t) -> i64 {
     // SAFETY: fills the structure.
     unsafe {
@@ -225,7 +226,8 @@ pub fn bind_type_of(name: Term) -> Option<BindType> {
     })
 }
 
-/// The nested form of a topology (`[{processor, [{core, {logical, 0}}, …]}]`), which is made in Erlang.
+/// The nested form of a topology (`[{processor, [{core, {logical, 0}}, …]}]`); Erlang code builds
+/// it.
 fn topology_term(cx: &mut Cx, all: &[CpuTopologyEntry]) -> BifResult {
     let tuples = internal_topology(cx, all);
     let format = code::export(am::ERLANG, symbol("format_cpu_topology"), 1);
@@ -254,7 +256,7 @@ pub fn internal_topology(cx: &mut Cx, all: &[CpuTopologyEntry]) -> Term {
     cx.list(&items)
 }
 
-/// Processors as they were when `update_cpu_info` was last asked for. None: as they were at the start.
+/// Processors at the last request for `update_cpu_info`; `None`: as at start.
 static CPUS: purlin_term::sync::Mutex<Option<CpuCounts>> = purlin_term::sync::Mutex::new(None);
 
 fn cpus(at_start: CpuCounts) -> CpuCounts {
@@ -270,7 +272,7 @@ fn processors(n: u32) -> Term {
     }
 }
 
-/// Modules with the bytes that their code takes, as text.
+/// Text that lists modules with the bytes of their code.
 fn loaded(cx: &mut Cx) -> Term {
     use std::fmt::Write;
     let mut total = (0, 0);
@@ -314,12 +316,12 @@ fn dump_text(cx: &mut Cx, f: fn(&dyn Diagnostics, &mut Text) -> std::io::Result<
     cx.binary(&v)
 }
 
-/// An item that is asked for by its name.
+/// An item of `system_info/1`.
 pub struct Item {
-    /// Its name, or several that mean the same.
+    /// Its names, all with the same meaning.
     pub names: &'static [&'static str],
     pub doc: &'static str,
-    /// The releases that have it, if not all do.
+    /// The releases that have the item; `None` if all do.
     since: Option<Feature>,
     get: fn(&mut Cx, &EmulatorOptions) -> Term,
 }
@@ -381,7 +383,7 @@ items! {
     "sharing": "Counts of shared regions." => |cx, _| share::info(cx);
     "wordsize": "Bytes of a word." => |_, _| Term::small(8);
     "ethread_info": "Atomic operations in use." => |cx, _| {
-            // Of the features of processors, those that the runtime uses.
+            // Of the processor's features, those that the runtime uses.
             let rows = [
                 ("32-bit native atomics", "yes"),
                 ("64-bit native atomics", "yes"),
@@ -417,7 +419,7 @@ items! {
     "snifs": "Functions that are native from the start." => |cx, _| {
             let mut list = NIL;
             for b in super::tables().into_iter().flatten() {
-                // Continuations of natives are no functions of anybody's; `yield/0` is an instruction.
+                // Continuations of natives belong to no module; `yield/0` is an instruction.
                 let (m, f) = (atom::intern(b.module), atom::intern(b.name));
                 let own = b.module == "purlin" || b.name == "yield";
                 if !own && super::code::is_native(m, f, b.arity.into()) {
@@ -615,7 +617,7 @@ fn boolean_state(on: bool) -> Term {
     if on { enabled() } else { disabled() }
 }
 
-/// One poll set, which the poll thread waits on, and a scheduler that has nothing to run.
+/// One poll set, which is polled by the poll thread and by a scheduler with nothing to run.
 fn check_io(cx: &mut Cx) -> Term {
     let poll = if cfg!(target_os = "linux") {
         "epoll"

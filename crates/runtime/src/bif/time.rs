@@ -1,4 +1,5 @@
-//! Natives that read clocks, convert dates, and give unique integers. The clocks are those of [`crate::clock`].
+//! Natives that read clocks, convert dates, and return unique integers. The clocks are those of
+//! [`crate::clock`].
 
 use crate::clock::{self, DateTime};
 use crate::cx::{BifResult, Cx, Fail};
@@ -19,7 +20,7 @@ lazy_atoms! {
     monotonic = "monotonic";
 }
 
-/// `native` time units as `unit`, rounded down.
+/// Converts from `native` time units to `unit`, rounding down.
 fn convert(cx: &mut Cx, native: i64, unit: Term) -> BifResult {
     let per_second = match unit {
         u if u == am::NATIVE || u == perf_counter() || u == nanosecond() || u == nano_seconds() => {
@@ -44,7 +45,7 @@ fn convert(cx: &mut Cx, native: i64, unit: Term) -> BifResult {
     }
 }
 
-/// The same for a number of units a second that is no small.
+/// The same for a unit of which a second has more than a small integer can count.
 fn convert_big(cx: &mut Cx, native: i64, unit: Term) -> BifResult {
     if !matches!(unit.as_big(), Some((false, _))) {
         return Err(Fail::Badarg);
@@ -144,9 +145,9 @@ fn parts(t: Term) -> Result<DateTime, Fail> {
     find().ok_or(Fail::Badarg)
 }
 
-/// Local time is converted from this year on.
+/// First year for which local time is converted.
 const FIRST_LOCAL_YEAR: i64 = 1902;
-/// Universal time is counted from this year on.
+/// First year of universal time.
 const FIRST_YEAR: i64 = 1600;
 
 fn date_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {

@@ -1,4 +1,4 @@
-//! Natives of timers that send messages, on the service in [`crate::timer`].
+//! Natives of timers that send messages, based on the service in [`crate::timer`].
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::timer::message::{self, Fired, Message, RefNumbers};
@@ -20,7 +20,7 @@ struct Options {
     abs: bool,
 }
 
-/// Options, of which only those named by `allowed` may be there.
+/// Reads options, of which only those in `allowed` are valid.
 fn options(list: Term, allowed: &[Term]) -> Option<Options> {
     let mut o = Options {
         is_async: false,
@@ -47,7 +47,7 @@ fn options(list: Term, allowed: &[Term]) -> Option<Options> {
     it.tail().is_nil().then_some(o)
 }
 
-/// The tick that a time argument stands for.
+/// The tick of a time argument.
 fn deadline(t: Term, absolute: bool) -> Option<u64> {
     let ms = arith::to_i64(t)?;
     if absolute {
@@ -88,7 +88,7 @@ fn start(cx: &mut Cx, [at, to, msg]: [Term; 3], opts: Option<Term>, wrapped: boo
             wrapped,
         };
         message::start(f, at);
-        // One that has ended, or is about to, leaves no timer, whichever came first.
+        // No timer is left for a process that has ended or is ending, whichever came first.
         if to.is_local_pid() && !crate::process::table().is_alive(to) {
             message::cancel(&numbers);
         }
@@ -110,7 +110,7 @@ fn start_timer_4(cx: &mut Cx, [t, to, msg, o]: [Term; 4]) -> BifResult {
     start(cx, [t, to, msg], Some(o), true)
 }
 
-/// Numbers of a reference that a timer may have; `Ok(None)` for other references.
+/// The numbers of a reference that may be a timer's; `Ok(None)` for other references.
 fn numbers(t: Term) -> Result<Option<RefNumbers>, Fail> {
     t.as_ref_view().map(|r| r.local_nums()).ok_or(Fail::Badarg)
 }

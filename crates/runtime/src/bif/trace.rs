@@ -1,4 +1,4 @@
-//! Natives of tracing: sequential tracing, and who is traced.
+//! Natives of tracing: sequential tracing, and which processes and functions are traced.
 
 use super::left::when_left;
 use crate::cx::{BifResult, Cx, Fail};
@@ -28,7 +28,7 @@ lazy_atoms! {
     serial = "serial";
 }
 
-/// Clears the trace tokens of all processes, and what they have counted.
+/// Clears the trace tokens and counters of all processes.
 pub(crate) fn reset_tokens(cx: &mut Cx) {
     let me = cx.self_pid();
     sequential::reset(cx.process());
@@ -53,7 +53,7 @@ fn seq_trace_info_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
     let (is_label, is_serial) = (what == label(), what == serial());
     let token = sequential::token(cx.process());
     if token.is_none() && what.is_atom() && atom::name(what) == "spawn" {
-        // As stock has it, which knows no such flag of a token.
+        // As in stock, which does not know such a flag of a token.
         return Ok(cx.tuple(&[what, am::FALSE]));
     }
     if flag.is_none() && !is_label && !is_serial {
@@ -88,13 +88,14 @@ fn seq_trace_print_2(cx: &mut Cx, [label, info]: [Term; 2]) -> BifResult {
     )))
 }
 
-/// The request of a call of `trace/3`.
+/// The request in a call of `trace/3`.
 struct Request {
     flags: u32,
     tracer: Tracer,
 }
 
-/// The session that a term stands for: the pair of which the first owns it, or the second alone.
+/// The session that a term names: the pair whose first element owns it, or the second element
+/// alone.
 fn session_of(cx: &mut Cx, t: Term) -> Result<Arc<Session>, Fail> {
     match sessions::named(t) {
         Some(s) if !s.is_over() => Ok(s),
@@ -102,12 +103,13 @@ fn session_of(cx: &mut Cx, t: Term) -> Result<Arc<Session>, Fail> {
     }
 }
 
-/// The tracer of all that a session traces, if it has one.
+/// The tracer of everything that a session traces, if it has one.
 fn own_tracer(which: Which) -> Option<Tracer> {
     which.and_then(|s| s.tracer())
 }
 
-/// Flags and tracer from a list of options; None if it is no such list. The caller is the tracer if there is no other.
+/// Flags and tracer from a list of options; `None` if it is invalid. The default tracer is the
+/// caller.
 fn flags(cx: &mut Cx, which: Which, list: Term) -> Option<Request> {
     let mut r = Request {
         flags: 0,
@@ -118,7 +120,7 @@ fn flags(cx: &mut Cx, which: Which, list: Term) -> Option<Request> {
         if let Some(t) = o.as_tuple() {
             let chosen = match *t {
                 [key, value] if key == tracer_() => {
-                    // As in stock it may have gone: then nothing is told.
+                    // As in stock it may have ended; then nothing is traced.
                     let good = value.is_local_pid() || value.is_local_port();
                     good.then_some(Tracer::Local(value))
                 }
@@ -142,7 +144,7 @@ fn flags(cx: &mut Cx, which: Which, list: Term) -> Option<Request> {
     it.tail().is_nil().then_some(r)
 }
 
-/// A request to other processes that is under way.
+/// A request to other processes that is in progress.
 struct Pending {
     left: AtomicUsize,
     refused: AtomicBool,
@@ -150,8 +152,7 @@ struct Pending {
     since: i64,
 }
 
-/// How long to wait for processes that are in native code, in milliseconds. What was asked of them is done when they
-/// return.
+/// Milliseconds to wait for processes in native code. They still carry out the request on return.
 const PATIENCE_MS: u64 = 200;
 
 fn trace_3(cx: &mut Cx, args: [Term; 3]) -> BifResult {
@@ -197,7 +198,7 @@ fn trace_of(
     Ok(Term::small(p.found))
 }
 
-/// Somebody else traces it already.
+/// Another tracer traces it already.
 fn other_tracer(cx: &mut Cx) -> Fail {
     let text = "** can only have one tracer per process\n";
     let by = cx.self_pid();
@@ -205,7 +206,8 @@ fn other_tracer(cx: &mut Cx) -> Fail {
     Fail::Badarg
 }
 
-/// Asks processes to change what they are traced for: how many there are, at once if that is all, or what to wait for.
+/// Asks processes to change their trace flags. Returns their number at once if nobody has to be
+/// waited for, otherwise waits.
 fn ask(
     cx: &mut Cx,
     which: Which,
@@ -231,7 +233,7 @@ fn ask(
             None => Err(Fail::Badarg),
         };
     } else if whom.is_atom() {
-        // The first argument: processes or ports or both, those that are there and those that will be.
+        // The first argument selects processes, ports or both, and existing ones, new ones or all.
         let (both, processes, of_ports) = (true, "processes", "ports");
         let name = atom::name(whom);
         let (existing, new, kind) = match name {
@@ -267,7 +269,8 @@ fn ask(
                 Some(s) => s.change_new(sessions::Made::Port, on, flags, r.tracer.clone()),
             }
         }
-        // Flags that only the other kind has change nothing, and what they'd change isn't counted.
+        // Flags that only the other kind has change nothing, and processes or ports with only these
+        // do not count.
         let concerns = |all: u32| r.flags & (all & !flag::BOTH) != 0 || r.flags & flag::BOTH != 0;
         if existing && kind.1 && concerns(flag::OF_PORTS) {
             let changed = |&p: &Term| {
@@ -319,7 +322,7 @@ fn ask(
     Ok(Err(p))
 }
 
-/// The request that the flags of `trace_pattern/3` make.
+/// The request made by the flags of `trace_pattern/3`.
 #[derive(Default)]
 struct Kinds {
     global: bool,
@@ -372,14 +375,14 @@ fn kinds(cx: &mut Cx, which: Which, list: Term) -> Option<Kinds> {
     Some(k)
 }
 
-/// Module, function and arity (None: any) of `{Module, Function, Arity}`, of which the last may be `'_'`; None if it is
-/// no such tuple.
+/// Module, function and arity (`None`: any) from `{Module, Function, Arity}`, where the last may be
+/// `'_'`; `None` if the term has another form.
 fn functions(what: Term) -> Option<(Term, Term, Option<u32>)> {
     let &[m, f, a] = what.as_tuple()? else {
         return None;
     };
     let arity = match a.as_small() {
-        // No function has so many arguments.
+        // No function has that many arguments.
         Some(n) => Some(u32::try_from(n).unwrap_or(u32::MAX)),
         None if a == am::UNDERSCORE => None,
         None => return None,
@@ -406,7 +409,7 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
     let word = spec.is_atom().then(|| atom::name(spec));
     let program = match word {
         Some("false") => None,
-        // They are for counts; calls are traced as by `true`.
+        // These apply to counters; calls are traced as with `true`.
         Some("restart" | "pause") => Spec::new(am::TRUE),
         Some("true") | None => match Spec::new(spec) {
             Some(s) => Some(s),
@@ -450,23 +453,23 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
     let off = spec == am::FALSE;
     let how = move |w: &mut Wanted| {
         let word = word.as_deref();
-        // A count goes on, or pauses; where there is a breakpoint of another kind it begins.
+        // A counter continues or pauses. Where there is a breakpoint of another kind it starts.
         let begins = w.local() || k.local || k.meta.is_some();
         if k.global && !off {
-            // Calls from outside: instead of all else that was wanted.
+            // Calls from outside replace all other wishes.
             w.clear_trace();
         }
         if k.global || k.local {
             match &program {
                 Some(s) => w.call = Some((s.clone(), k.local)),
-                // One kind of pattern doesn't clear the other.
+                // A pattern of one kind does not clear the other.
                 None if w.call.as_ref().is_some_and(|c| c.1 == k.local) => w.call = None,
                 None => {}
             }
         }
         let local = k.local || k.meta.is_some() || k.count || k.time || k.memory;
         if local && word != Some("false") && w.call.as_ref().is_some_and(|c| !c.1) {
-            // A breakpoint in the function takes the place of one before it.
+            // A breakpoint in the function replaces one before it.
             w.call = None;
         }
         if let Some(tracer) = &k.meta {
@@ -504,15 +507,15 @@ fn pattern_of(cx: &mut Cx, which: Which, [what, spec, list]: [Term; 3]) -> BifRe
         return Ok(Term::small(0));
     }
     if global && !off {
-        // Functions that nobody else can call lose what they had.
+        // Functions that no other module can call lose what they had.
         calls::change(which, m, f, arity, false, &|w| w.clear_trace());
     }
     let n = calls::change(which, m, f, arity, global, &how);
     Ok(Term::small(n as i64))
 }
 
-/// `erts_debug:breakpoint({Module, Function, Arity}, OnOff)`: calls of the functions that match go to the debugger, or
-/// don't any more. How many match.
+/// `erts_debug:breakpoint({Module, Function, Arity}, OnOff)`: directs calls of the matching
+/// functions to the debugger, or no longer. Returns the number of matches.
 fn breakpoint_2(cx: &mut Cx, [what, on]: [Term; 2]) -> BifResult {
     let on = on.as_bool().ok_or(Fail::Badarg)?;
     if let Some(&[m, f, a]) = what.as_tuple()
@@ -520,7 +523,7 @@ fn breakpoint_2(cx: &mut Cx, [what, on]: [Term; 2]) -> BifResult {
         && f.is_atom()
         && a.as_small().is_some_and(|n| n < 0)
     {
-        // No function has that arity; stock doesn't mind.
+        // No function has that arity; stock accepts it.
         return Ok(Term::small(0));
     }
     let (m, f, arity) = functions(what).ok_or(Fail::Badarg)?;
@@ -540,7 +543,7 @@ fn flag_list(cx: &mut Cx, flags: u32) -> Term {
     cx.list(&names)
 }
 
-/// As [`process_info`], of what is traced so.
+/// As [`process_info`], for something with these flags and this tracer.
 fn tracing_info(cx: &mut Cx, item: Term, (flags, tracer): (u32, Tracer)) -> BifResult {
     let tracer = tracer.term(cx);
     process_info(cx, item, (flags, tracer))
@@ -579,7 +582,7 @@ const ITEMS: [&str; 7] = [
     "call_count",
 ];
 
-/// Whether a release knows of it.
+/// Whether the emulated release knows the item.
 fn is_told(item: &str) -> bool {
     item != "call_memory" || release::has(CALL_MEMORY)
 }
@@ -589,7 +592,7 @@ fn is_item(item: Term) -> bool {
     item.is_atom() && (atom::name(item) == "all" || known(atom::name(item)))
 }
 
-/// The answer about calls, by the name of an item; `false` for items that are about counts.
+/// The answer for an item about calls; `false` for items about counters.
 fn of_calls(cx: &mut Cx, name: &str, w: &Wanted) -> Term {
     match name {
         "traced" => match &w.call {
@@ -610,7 +613,7 @@ fn of_calls(cx: &mut Cx, name: &str, w: &Wanted) -> Term {
     }
 }
 
-/// The wishes for the calls of a function.
+/// The answer about the tracing of a function.
 fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
     let untraced = w.call.is_none()
         && w.meta.is_none()
@@ -668,7 +671,8 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
         values
             .iter()
             .find(|v| v.0 == item)
-            // The tracer of a function that has none, though it is traced, is told thus: in the list it is `false`.
+            // As in stock, a traced function without a tracer of its own shows this on its own, and
+            // `false` in the list of all items.
             .map(|v| {
                 if name == Some("meta") && v.1 == am::FALSE && !release::has(NO_META_TRACER_FALSE) {
                     NIL
@@ -681,7 +685,8 @@ fn shown(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
     Ok(cx.tuple(&[item, value]))
 }
 
-/// The wishes for the calls of functions that are loaded from now on: nothing is counted yet, it only says what will be.
+/// The answer about functions of modules loaded from now on. Nothing is counted yet, so it only
+/// shows what will be.
 fn shown_of_loaded(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
     if w.nothing() {
         return Ok(cx.tuple(&[item, am::FALSE]));
@@ -697,7 +702,7 @@ fn shown_of_loaded(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
     };
     let answer = match atom::name(item) {
         "all" => {
-            // Times and words are not among these, as in stock.
+            // Times and words are left out, as in stock.
             let told = ITEMS
                 .iter()
                 .filter(|i| !["call_time", "call_memory"].contains(i));
@@ -714,12 +719,13 @@ fn shown_of_loaded(cx: &mut Cx, item: Term, w: &Wanted) -> BifResult {
     Ok(cx.tuple(&[item, answer]))
 }
 
-/// A session's name and number, by which it may be called without being owned.
+/// A session's name and number, which name the session without owning it.
 fn weak(cx: &mut Cx, s: &Session) -> Term {
     cx.tuple(&[s.name, Term::small(s.number.into())])
 }
 
-/// `{session, Sessions}`: those that trace something, by their numbers (-1: tracing without one, which stands last).
+/// `{session, Sessions}`: the sessions that trace something, by number. Tracing without a session
+/// has the number -1 and comes last.
 fn sessions_told(cx: &mut Cx, numbers: &[i64]) -> Term {
     let mut list: Vec<Term> = Vec::new();
     for s in sessions::all() {
@@ -734,9 +740,9 @@ fn sessions_told(cx: &mut Cx, numbers: &[i64]) -> Term {
     cx.tuple(&[session(), list])
 }
 
-/// The sessions that trace it: `trace_info(any, What, session)`.
+/// The sessions that trace it, for `trace_info(any, What, session)`.
 fn sessions_of(cx: &mut Cx, what: Term) -> BifResult {
-    /// Those for which `f` is so, tracing without a session included.
+    /// The numbers of those for which `f` holds, tracing without a session included.
     fn those(f: impl Fn(Which) -> bool) -> Vec<i64> {
         let all = sessions::all();
         let mut numbers: Vec<i64> = Vec::new();
@@ -745,7 +751,7 @@ fn sessions_of(cx: &mut Cx, what: Term) -> BifResult {
         numbers.extend(f(None).then_some(-1));
         numbers
     }
-    /// Those that trace the process in the context.
+    /// The sessions that trace the process in the context.
     fn of_process(cx: &mut Cx) -> Vec<i64> {
         let p = cx.process();
         let all = sessions::all();
@@ -818,8 +824,8 @@ fn sessions_of(cx: &mut Cx, what: Term) -> BifResult {
     Ok(sessions_told(cx, &numbers))
 }
 
-/// `erts_internal:trace_session_create(Name, Tracer, Options)`: the pair of a reference that owns a session, and of its name and
-/// number.
+/// `erts_internal:trace_session_create(Name, Tracer, Options)`: a pair of the reference that owns
+/// the session, and of its name and number.
 fn session_create_3(cx: &mut Cx, [name, tracer, options]: [Term; 3]) -> BifResult {
     let each_its_own = tracer == am::UNDEFINED;
     let tracer = match tracer.as_tuple() {
@@ -844,18 +850,18 @@ fn session_destroy_1(cx: &mut Cx, [s]: [Term; 1]) -> BifResult {
     }
 }
 
-/// `erts_trace_cleaner:check()`: whether what sessions that are over have left is to be looked for. It never is: whoever
-/// comes by it takes it away.
+/// `erts_trace_cleaner:check()`: whether to look for remains of sessions that are over. Always
+/// false: each remainder is removed by the next code that finds it.
 fn cleaner_check_0(_: &mut Cx, []: [Term; 0]) -> BifResult {
     Ok(am::FALSE)
 }
 
-/// `erts_trace_cleaner:send_trace_clean_signal(Process)`: has it take away what sessions that are over have left. False: there is
-/// no such process. It answers with its pid.
+/// `erts_trace_cleaner:send_trace_clean_signal(Process)`: makes a process remove the remains of
+/// sessions that are over, and answer with its pid. Returns false if there is no such process.
 fn cleaner_signal_1(cx: &mut Cx, [whom]: [Term; 1]) -> BifResult {
     let me = cx.self_pid();
     if whom.is_local_port() {
-        // A port looks at what there is each time.
+        // Ports check what there is each time.
         return Ok(am::FALSE);
     }
     if !whom.is_local_pid() {
@@ -975,7 +981,8 @@ fn trace_delivered_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     let r = ids::make_ref(cx);
     let me = cx.self_pid();
     let msg = cx.tuple(&[trace_delivered(), pid, r]);
-    // Trace messages take the same way as this one. What was sent to a process before, and has it tell something, comes before too.
+    // Trace messages go the same way as this message. So do effects of signals sent to a process
+    // earlier that make it send trace messages: those come first.
     let delivered = Arc::new(Delivered {
         to: me,
         msg: Mutex::new(OwnedTerm::copy_of(msg)),
@@ -991,7 +998,7 @@ fn trace_delivered_1(cx: &mut Cx, [pid]: [Term; 1]) -> BifResult {
     Ok(r)
 }
 
-/// The flags and the tracer, or none of both where the tracer has gone.
+/// The flags and the tracer; neither if the tracer has ended.
 fn of_living((flags, tracer): (u32, Tracer)) -> (u32, Tracer) {
     match tracer.lives(am::UNDEFINED) {
         true => (flags, tracer),
@@ -1006,7 +1013,7 @@ fn is_busy(pid: Term) -> bool {
     p.is_some_and(|p| unsafe { (*p).state.load() }.is_busy())
 }
 
-/// Sends a message when nobody holds it any more.
+/// Sends a message when its last holder drops it.
 struct Delivered {
     to: Term,
     msg: Mutex<OwnedTerm>,

@@ -1,19 +1,22 @@
 //! Tracing of calls: breakpoints in functions.
 //!
-//! [`crate::code::breakpoint`] and [`crate::code::entries`] say what a breakpoint is and who puts it into code. Here is what it is
-//! for. Breakpoints are set and cleared while other threads run the code; whoever comes by one that has just been cleared finds
-//! what it was for all the same, since entries of the table stay.
+//! [`crate::code::breakpoint`] and [`crate::code::entries`] say what a breakpoint is and who
+//! patches it into code. This module decides what it does. Breakpoints are set and cleared while
+//! other threads run the code. A thread that reaches one that has just been cleared still finds its
+//! purpose, since entries of the table stay.
 //!
-//! A call whose return is to be told gets a frame between its own and its caller's: the code that is returned to tells
-//! it and returns in turn. Layout: address of that code, module, function, arity, kind (see [`kind`]), and who is
-//! told: the tracer of the process (`[]`), that of a session (its number), or another tracer.
+//! A call whose return is traced gets a frame between its own and its caller's. The code that such
+//! a frame returns to reports the return, and returns in turn. Layout: address of that code,
+//! module, function, arity, kind (see [`kind`]), and the receiver: the tracer of the process
+//! (`[]`), that of a session (its number), or another tracer.
 //!
-//! Natives have no code of their own: the breakpoint stands in the stub of their export, and instructions that call
-//! them directly go there while [`natives`] says that any of them has one.
+//! Natives have no code of their own: the breakpoint is in the stub of their export, and
+//! instructions that call them directly go there while [`natives`] says that some native has one.
 //!
-//! The wishes of sessions for a function stand beside what is wanted without one ([`All`]). Where one wants calls from other
-//! modules only, and another all of them, both places have a breakpoint: who comes by the export is told to all, and goes on
-//! behind the one of the entry, which tells calls from within.
+//! Sessions have their own wishes for a function, beside those of tracing without one ([`All`]). If
+//! one session wants only calls from other modules and another wants all calls, both places have a
+//! breakpoint. Calls through the export are then reported to all, and continue behind the
+//! breakpoint of the entry, which reports calls from within the module.
 
 use super::{Which, emit_unasked, flag, module, number_of, sequential, state};
 pub use crate::code::breakpoint::*;
@@ -52,10 +55,10 @@ pub(crate) fn find_traced_apply() -> Option<*const u64> {
     unsafe { is_breakpoint(entry) }.then_some(entry)
 }
 
-/// A match specification with its program; no program: everything matches.
+/// A match specification with its program; without a program, everything matches.
 pub struct Spec {
     program: Option<crate::ets::matchspec::Program>,
-    /// The specification itself.
+    /// The specification as a term.
     pub text: OwnedTerm,
 }
 
@@ -64,7 +67,7 @@ unsafe impl Send for Spec {}
 unsafe impl Sync for Spec {}
 
 impl Spec {
-    /// Compiles a specification; `[]` and `true` match everything. None if it is none.
+    /// Compiles a specification; `[]` and `true` match everything. `None` if it is invalid.
     pub fn new(t: Term) -> Option<Arc<Spec>> {
         let program = if t == NIL || t == am::TRUE {
             None
@@ -80,8 +83,8 @@ impl Spec {
 }
 
 impl Spec {
-    /// Compiles a specification for messages, which allow less: what is about a call isn't there, and what changes the
-    /// process only where it sends. None if it is none.
+    /// Compiles a specification for messages; `None` if it is invalid. These allow less: nothing
+    /// about a call, and changes of the process only when it sends.
     pub(crate) fn of_messages(t: Term, receive: bool) -> Option<Arc<Spec>> {
         let program = compile(t, Dialect::Trace)?.program;
         let refused = |a: Action| match a {
@@ -100,27 +103,28 @@ impl Spec {
     }
 }
 
-/// The wishes for the calls of a function.
+/// What a function's calls are traced for.
 #[derive(Default, Clone)]
 pub struct Wanted {
-    /// Calls by processes that are traced for calls: from within the module too (`true`) or not.
+    /// Calls by processes that are traced for calls; `true` includes calls from within the module.
     pub call: Option<(Arc<Spec>, bool)>,
-    /// Calls by any process, told to that tracer.
+    /// Calls by any process, reported to that tracer.
     pub meta: Option<(Tracer, Arc<Spec>)>,
-    /// Calls counted so far; false: counting pauses.
+    /// Number of calls; false while counting is paused.
     pub count: Option<(u64, bool)>,
-    /// Calls and nanoseconds of each process; false: paused.
+    /// Calls and nanoseconds of each process; false while paused.
     pub time: Option<(HashMap<u64, (u64, u64)>, bool)>,
-    /// Calls and words that were made, of each process; false: paused.
+    /// Calls and words allocated, of each process; false while paused.
     pub memory: Option<(HashMap<u64, (u64, u64)>, bool)>,
-    /// Calls go to the error handler of the process, `breakpoint/3`: the debugger runs the function.
+    /// Calls go to `breakpoint/3` of the process's error handler, so that the debugger runs the
+    /// function.
     pub debug: bool,
-    /// Calls are written down for an observer: see [`super::watch`].
+    /// Calls are recorded for an observer; see [`super::watch`].
     pub watched: bool,
 }
 
 impl Wanted {
-    /// All that tracing wants is forgotten.
+    /// Clears everything that belongs to tracing.
     pub(crate) fn clear_trace(&mut self) {
         *self = Wanted {
             debug: self.debug,
@@ -148,7 +152,7 @@ impl Wanted {
     }
 }
 
-/// The wishes for the calls of a function, and whose they are.
+/// What a function's calls are traced for, with and without sessions.
 #[derive(Default)]
 struct All {
     /// Without a session.
@@ -157,7 +161,7 @@ struct All {
 }
 
 impl All {
-    /// Has a part changed; those of sessions that are over go, and those that want nothing.
+    /// Changes one part. Removes parts that want nothing, and those of sessions that are over.
     fn change(&mut self, which: Which, how: &dyn Fn(&mut Wanted)) {
         match which {
             None => how(&mut self.plain),
@@ -187,7 +191,7 @@ impl All {
     fn local(&self) -> bool {
         self.each().any(Wanted::local)
     }
-    /// Whether anybody wants calls from other modules only.
+    /// Whether calls from other modules only are wanted by anyone.
     fn global(&self) -> bool {
         self.each().any(|w| w.call.as_ref().is_some_and(|c| !c.1))
     }
@@ -197,14 +201,14 @@ struct Breakpoint {
     mfa: (Term, Term, u32),
     /// The entry of the function.
     entry: usize,
-    /// All calls come by the stub of the export.
+    /// Whether it is a native: all its calls go through the stub of the export.
     native: bool,
     wanted: Mutex<All>,
 }
 
 #[derive(Default)]
 struct Table {
-    /// By entry address, and by the address of the word that an export leads to.
+    /// By entry address, and by the address of the word that an export points to.
     at: HashMap<usize, Arc<Breakpoint>>,
     by_name: HashMap<(u32, u32, u32), Arc<Breakpoint>>,
 }
@@ -214,7 +218,7 @@ fn table() -> &'static RwLock<Table> {
     T.get_or_init(RwLock::default)
 }
 
-/// The code at these addresses is about to go.
+/// Forgets breakpoints in code at these addresses, which is about to be freed.
 pub fn forget(code: std::ops::Range<usize>) {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return;
@@ -224,27 +228,30 @@ pub fn forget(code: std::ops::Range<usize>) {
     t.by_name.retain(|_, b| !code.contains(&b.entry));
 }
 
-/// The code at these addresses is no longer that of its module's functions: calls of it are neither told nor counted.
+/// Forgets breakpoints in code at these addresses, which is no longer current. Calls of it are
+/// neither reported nor counted.
 pub(crate) fn outdated(code: std::ops::Range<usize>) {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return;
     }
     let mut t = table().write();
     t.by_name.retain(|_, b| !code.contains(&b.entry));
-    // A process that is about to run the word that an export led to is in no code of the module: nothing may lead it there
-    // any more, since the purge wouldn't find it.
+    // A process may be about to run the word that an export pointed to, and is then in no code of
+    // the module. Nothing may lead from there to the module any more, since the purge would miss
+    // the process.
     t.at.retain(|&at, b| at == b.entry || !code.contains(&b.entry));
     for b in t.at.values().filter(|b| code.contains(&b.entry)) {
         *b.wanted.lock() = All::default();
-        // SAFETY: the entry of a function of a module that isn't gone yet. A process that comes by now finds the former word.
+        // SAFETY: the entry of a function of a module that is not freed yet. A process that arrives
+        // now finds the former word.
         unsafe { entries().clear_breakpoint(b.entry as *const u64) };
     }
 }
 
-/// Changes what is wanted of the functions that match; how many there are. `m`, `f`: atoms, `_` for all; `arity`: None
-/// for all.
+/// Changes what matching functions are traced for, and returns their number. `m` and `f` are atoms,
+/// `_` for all; `None` as `arity` is any.
 ///
-/// With `exported`, only functions that other modules can call.
+/// With `exported`, only functions that other modules can call match.
 pub(crate) fn change(
     which: Which,
     m: Term,
@@ -260,7 +267,8 @@ pub(crate) fn change(
     };
     let mut n = 0;
     for name in modules {
-        // Under the lock of the versions: else its exports might lead to another one by now, and would be led back.
+        // Under the lock of the versions: otherwise exports might already point to another version,
+        // and would be pointed back.
         code::with_versions(name, |v| {
             let Some(module) = &v.current else { return };
             for at in &module.functions {
@@ -281,14 +289,13 @@ pub(crate) fn change(
     n
 }
 
-/// The breakpoints of modules that are loaded from now on, and whether they are set only on functions that other modules
-/// can call.
+/// The breakpoints of modules loaded from now on, and whether only exported functions get them.
 type OnLoad = (Box<dyn Fn(&mut Wanted) + Send>, bool);
 
 static ON_LOAD: Mutex<Vec<(Option<Arc<Session>>, OnLoad)>> = Mutex::new(Vec::new());
 static ANY_ON_LOAD: AtomicUsize = AtomicUsize::new(0);
 
-/// Has `how` done to the functions of modules that are loaded from now on; None: nothing any more.
+/// Applies `how` to the functions of all modules loaded from now on; `None` ends this.
 pub(crate) fn on_load(which: Which, how: Option<OnLoad>) {
     let mut all = ON_LOAD.lock();
     let number = number_of(which);
@@ -300,7 +307,7 @@ pub(crate) fn on_load(which: Which, how: Option<OnLoad>) {
     ANY_ON_LOAD.store(all.len(), Ordering::Release);
 }
 
-/// Whether anything is done to modules that are loaded.
+/// Whether modules get breakpoints when they are loaded.
 pub(crate) fn traces_loaded() -> bool {
     ANY_ON_LOAD.load(Ordering::Acquire) != 0
 }
@@ -324,7 +331,8 @@ pub fn loaded(module: &Module) {
     }
 }
 
-/// Where calls of a function arrive: its code, or the stub of the export of a native.
+/// The address at which calls of a function arrive: its entry, or for a native the stub of its
+/// export; and whether it is a native.
 fn arrival(module: &Module, mfa: (Term, Term, u32), entry: u32) -> (usize, bool) {
     match code::existing_export(mfa.0, mfa.1, mfa.2) {
         Some(e) if e.bif.load(Ordering::Relaxed) != 0 => (e.stub.as_ptr() as usize, true),
@@ -340,7 +348,7 @@ fn set(
     how: &dyn Fn(&mut Wanted),
 ) {
     if code::native(mfa.0, mfa.1, mfa.2).is_some() {
-        // Whoever refers to it later finds the breakpoint.
+        // Makes the export, so that later references to it find the breakpoint.
         code::export(mfa.0, mfa.1, mfa.2);
     }
     let (entry, native) = arrival(module, mfa, entry);
@@ -362,10 +370,10 @@ fn set(
         return;
     }
     if before {
-        // Before anybody finds it: frames of trace are looked for from now on.
+        // Before anyone can find the breakpoint: from now on, stacks are searched for trace frames.
         COUNT.fetch_add(1, Ordering::Release);
     }
-    // To the function's own code, where the breakpoint is.
+    // Leads to the function's own code, where the breakpoint is.
     let own = (!w.nothing()).then_some(entry as *const u64);
     code::lead_to(mfa.0, mfa.1, mfa.2, own);
     let export = code::existing_export(mfa.0, mfa.1, mfa.2);
@@ -389,7 +397,7 @@ fn set(
         breakpoint::natives_are_traced();
     }
     let at = entry as *const u64;
-    // SAFETY: the entry of a function of a module that is loaded, or the stub of an export.
+    // SAFETY: the entry of a function of a loaded module, or the stub of an export.
     unsafe {
         match stops {
             true => entries().set_breakpoint(at),
@@ -400,7 +408,8 @@ fn set(
     t.by_name.insert(key, b);
 }
 
-/// The result of `look` on the wishes for the calls of a function; None if there is no such function.
+/// The result of `look` on what a function's calls are traced for; `None` if there is no such
+/// function.
 fn look<T: Default>(m: Term, f: Term, arity: u32, look: impl FnOnce(&All) -> T) -> Option<T> {
     let module = code::with_versions(m, |v| v.current.clone())?;
     let at = module
@@ -416,7 +425,7 @@ fn look<T: Default>(m: Term, f: Term, arity: u32, look: impl FnOnce(&All) -> T) 
     })
 }
 
-/// The wishes for the calls of a function; None if there is no such function.
+/// What one side traces a function's calls for; `None` if there is no such function.
 pub(crate) fn wanted(which: Which, m: Term, f: Term, arity: u32) -> Option<Wanted> {
     look(m, f, arity, |all| match which {
         None => all.plain.clone(),
@@ -427,7 +436,8 @@ pub(crate) fn wanted(which: Which, m: Term, f: Term, arity: u32) -> Option<Wante
     })
 }
 
-/// The numbers of those who want anything of the calls of a function (see [`number_of`]); None if there is no such function.
+/// The numbers of those who trace calls of a function (see [`number_of`]); `None` if there is no
+/// such function.
 pub(crate) fn who_wants(m: Term, f: Term, arity: u32) -> Option<Vec<i64>> {
     look(m, f, arity, |all| {
         let sessions = all
@@ -444,14 +454,14 @@ pub(crate) fn who_wants(m: Term, f: Term, arity: u32) -> Option<Vec<i64>> {
     })
 }
 
-/// Whether anything is wanted of the functions that are loaded from now on.
+/// Whether functions of modules loaded from now on will be traced.
 pub(crate) fn wants_loaded(which: Which) -> bool {
     let all = ON_LOAD.lock();
     let number = number_of(which);
     all.iter().any(|(w, _)| number_of(w.as_ref()) == number)
 }
 
-/// The wishes for the calls of functions that are loaded from now on.
+/// What calls of functions of modules loaded from now on will be traced for.
 pub(crate) fn wanted_of_loaded(which: Which) -> Wanted {
     let all = ON_LOAD.lock();
     let number = number_of(which);
@@ -462,7 +472,7 @@ pub(crate) fn wanted_of_loaded(which: Which) -> Wanted {
     w
 }
 
-/// A session is over: nothing is wanted any more.
+/// Removes everything that a session wanted when it is over.
 pub(crate) fn end(session: &Arc<Session>) {
     on_load(Some(session), None);
     let of_session: Vec<(Term, Term, u32)> = {
@@ -480,17 +490,17 @@ pub(crate) fn end(session: &Arc<Session>) {
     }
 }
 
-/// The requests that a body has made while it ran.
+/// The requests of a match specification's body while it runs.
 pub(super) struct Effects {
     returns: i64,
-    /// Where the call returns to.
+    /// Return address of the call.
     caller: *const u64,
-    /// For whom it runs.
+    /// The side on whose behalf it runs.
     which: Option<Arc<Session>>,
 }
 
 impl Effects {
-    /// Where there is no call whose return could be told.
+    /// For events that are not calls, so that no return can be traced.
     pub(super) fn of_no_call(which: Which) -> Effects {
         Effects {
             returns: 0,
@@ -500,14 +510,14 @@ impl Effects {
     }
 }
 
-/// A flag by its name.
+/// The flag of that name.
 fn flag_named(t: Term) -> Option<u32> {
     let name = t.is_atom().then(|| atom::name(t))?;
     let (_, f) = flag::NAMES.iter().find(|n| n.0 == name)?;
     Some(*f)
 }
 
-/// Flags and tracer from the list of a `trace` form; `choice`: whether it may name a tracer.
+/// Flags and tracer from the list of a `trace` form. `choice` allows it to name a tracer.
 fn flag_list(t: Term, tracer: &mut Tracer, choice: bool) -> Option<u32> {
     let mut flags = 0;
     let mut it = t.list_iter();
@@ -533,7 +543,8 @@ fn flag_list(t: Term, tracer: &mut Tracer, choice: bool) -> Option<u32> {
     it.tail().is_nil().then_some(flags)
 }
 
-/// Takes flags from a process that the caller owns and gives it others, with that tracer; whether this changes anything.
+/// Removes flags from a process that the caller owns and adds others, with that tracer. Returns
+/// whether this changes anything.
 pub(super) fn retrace(
     p: &mut process::Process,
     which: Which,
@@ -547,7 +558,7 @@ pub(super) fn retrace(
     } else {
         (flags & !off) | on
     };
-    // Another tracer would be asked for leave.
+    // A different tracer would have to be asked for permission.
     let gone = match before == tracer {
         true => flags & !now,
         false => u32::MAX,
@@ -561,16 +572,16 @@ pub(super) fn retrace(
 }
 
 impl Effects {
-    /// The tracer of the session for which it runs, if it has one for all.
+    /// The tracer of everything that the session traces, if it has one.
     fn own(&self) -> Option<Tracer> {
         self.which.as_ref().and_then(|s| s.tracer())
     }
-    /// Flags of the process in the context, and the tracer that it has or gets.
+    /// Flags of the process in the context, and the tracer that it has or would get.
     fn tracer(&self, cx: &mut Cx) -> (u32, Tracer) {
         let (flags, tracer) = state(cx.process(), self.which.as_ref());
         (flags, self.own().unwrap_or(tracer))
     }
-    /// The pid that the argument of a form names; None: of the process in the context.
+    /// The pid that the argument of a form names; `None` for the process in the context.
     fn whom(&self, cx: &mut Cx, whom: Option<Term>) -> Option<Term> {
         match whom {
             None => Some(cx.self_pid()),
@@ -578,7 +589,7 @@ impl Effects {
             Some(t) => Some(t),
         }
     }
-    /// Does it to the process in the context, or to another that is there.
+    /// Applies a `trace` form to the process in the context, or to another that exists.
     fn retrace(
         &self,
         cx: &mut Cx,
@@ -619,7 +630,7 @@ impl Host for Effects {
                 Some(am::TRUE)
             }
             Action::Caller | Action::CallerLine => {
-                // SAFETY: an address is looked up, not followed.
+                // SAFETY: the address is looked up, not dereferenced.
                 let place = code::find(self.caller.wrapping_sub(1));
                 let Some(p) = place else {
                     return Some(am::UNDEFINED);
@@ -643,7 +654,7 @@ impl Host for Effects {
                     let p = cx.process();
                     let which = self.which.as_ref();
                     let (flags, tracer) = state(p, which);
-                    // In earlier releases also of one that nobody traces yet.
+                    // Earlier releases also silence a process that is not traced yet.
                     if flags != 0 || !release::has(SILENT_IF_TRACED) {
                         super::change(p, which, on, flag::SILENT, tracer);
                     }
@@ -720,21 +731,21 @@ pub(super) fn matches(cx: &mut Cx, spec: &Spec, args: &[Term], fx: &mut Effects)
     run::Runner::run(&mut Runner::new(p), cx, p, Subject::Call(tuple, list), fx)
 }
 
-/// The quantities that are measured of calls.
+/// The quantities that are measured for calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Measure {
     /// Nanoseconds.
     Time,
-    /// Words that the process makes on its heap.
+    /// Words that the process allocates on its heap.
     Memory,
 }
 
-/// The measured quantity and the number of the session, as one number of a frame.
+/// The measured quantity and the session's number in one number, for a frame.
 fn measure_number(what: Measure, whom: i64) -> i64 {
     whom * 2 + what as i64
 }
 
-/// The same from the number.
+/// The reverse of [`measure_number`].
 fn measure_of(number: i64) -> (Measure, i64) {
     match number.rem_euclid(2) {
         0 => (Measure::Time, number.div_euclid(2)),
@@ -742,20 +753,20 @@ fn measure_of(number: i64) -> (Measure, i64) {
     }
 }
 
-/// Nothing is measured any more for whoever traces.
+/// Ends all measurements of one side.
 pub(super) fn stop_measuring(all: &mut Vec<Timed>, which: Which) {
     let whom = number_of(which);
     all.retain(|t| measure_of(t.number).1 != whom);
 }
 
-/// Words of the heap in the context that are used.
+/// Words in use of the heap in the context.
 fn used_words(cx: &Cx) -> i64 {
     let h = &cx.heap;
     let old = h.old_words() - h.old_free_words();
     (h.used_words() + h.frag_words + old) as i64
 }
 
-/// The present reading of a measure: never 0, which stands for a pause.
+/// The current reading of a measure; never 0, which stands for a pause.
 fn reading(cx: &mut Cx, what: Measure) -> i64 {
     match what {
         Measure::Time => clock::elapsed().max(1),
@@ -766,13 +777,14 @@ fn reading(cx: &mut Cx, what: Measure) -> i64 {
 /// A collection has left `after` of `before` words.
 pub(crate) fn collected(p: &mut process::Process, before: i64, after: i64) {
     if let Some(e) = p.ext().filter(|e| !e.call_time.is_empty()) {
-        // Words made before stay counted.
+        // Words allocated earlier stay counted.
         e.words_made += before - after;
     }
 }
 
-/// From now on what the function at entry `to` does is measured (0: of none), in the process in the context; what was up to
-/// now is that of the one before, whose entry is returned. `number`: what, and for whom.
+/// Measures the function at entry `to` (0: none) from now on, in the process in the context. What
+/// was measured so far goes to the previous function, whose entry is returned. `number` is the
+/// quantity and the session.
 fn switch(cx: &mut Cx, number: i64, to: usize) -> usize {
     let now = reading(cx, measure_of(number).0);
     let p = cx.process();
@@ -794,7 +806,7 @@ fn switch(cx: &mut Cx, number: i64, to: usize) -> usize {
     before.entry
 }
 
-/// The time up to `now` belongs to the function that was measured.
+/// Adds the measure up to `now` to the function being measured.
 fn account(of: Timed, pid: Term, now: i64) {
     let (what, whom) = measure_of(of.number);
     let t = table().read();
@@ -811,7 +823,8 @@ fn account(of: Timed, pid: Term, now: i64) {
     }
 }
 
-/// A process that the caller owns stops to run (`true`), or runs on: time that it waits isn't measured.
+/// Pauses measuring for a process that the caller owns (`true`) or resumes it, so that waiting does
+/// not count.
 pub fn pause(p: &mut process::Process, stops: bool) {
     let pid = p.pid();
     let Some(e) = p.ext().filter(|e| !e.call_time.is_empty()) else {
@@ -827,7 +840,8 @@ pub fn pause(p: &mut process::Process, stops: bool) {
     }
 }
 
-/// See [`Passed`]. The call's arguments stand in the X registers; `caller`: where it returns to, trace frames aside.
+/// See [`Passed`]. The arguments of the call are in the X registers. `caller` is its return
+/// address, trace frames aside.
 #[cold]
 pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Passed> {
     let b = {
@@ -845,7 +859,7 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
     let me = cx.self_pid();
     let sensitive = cx.process().has(process::SENSITIVE);
     let candidate = !sensitive && cx.process().has(TRACED);
-    // By way of the export: then what is wanted of all calls is told here too.
+    // The call came through the export, so what is wanted of all calls is reported here, too.
     let outside = pc as usize != b.entry;
     let only_local = !outside && !b.native;
     let mut told: SmallVec<[Told; 2]> = SmallVec::new();
@@ -930,19 +944,20 @@ pub(crate) fn pass(cx: &mut Cx, pc: *const u64, caller: *const u64) -> Option<Pa
     Some(passed)
 }
 
-/// Those that are told of a call: the session, the wish for calls of traced processes, and the tracer of calls of all.
+/// The receivers of a call: the session, the wish for calls of traced processes, and the tracer of
+/// the calls of all processes.
 type Told = (
     Option<Arc<Session>>,
     Option<(Arc<Spec>, bool)>,
     Option<(Tracer, Arc<Spec>)>,
 );
 
-/// The word of a frame that says who is told.
+/// The word of a frame that names the receiver.
 fn word_of(which: Which) -> Term {
     which.map_or(NIL, |s| Term::small(s.number.into()))
 }
 
-/// A call of a function that is traced for it, by a process that is.
+/// Handles the call of a traced function by a traced process.
 fn pass_traced(
     cx: &mut Cx,
     which: Which,
@@ -957,7 +972,7 @@ fn pass_traced(
         caller,
         which: which.cloned(),
     };
-    // The body may change both.
+    // The body may have changed both.
     let (_, tracer) = state(cx.process(), which);
     if let Tracer::Module(m) = &tracer {
         let me = cx.self_pid();
@@ -985,7 +1000,7 @@ fn pass_traced(
     }
 }
 
-/// Tells of a call that a tracer module has been asked about.
+/// Reports a call, after the tracer module has been asked.
 fn tell_call(
     cx: &mut Cx,
     tracer: &Tracer,
@@ -1021,15 +1036,15 @@ fn tell_call(
         });
         return;
     }
-    // It refers to what the registers hold: nothing moves before the tracer has it.
+    // It refers to what the registers hold: nothing may move until the tracer has it.
     let mut frag = Fragment::new();
     let mfa = make(&mut frag, args);
     emit_unasked(tracer, flags, me, flag::CALL, &[call_tag(), mfa], message);
     drop(OwnedTerm::from_parts(mfa, frag));
 }
 
-/// Flags of a process that the caller owns. Where its tracer is a process or port that has gone it is not traced any more; a module
-/// is asked later, where no lock is held.
+/// Flags of a process that the caller owns. If its tracer is a process or port that has ended, the
+/// process is no longer traced. A module is asked later, when no lock is held.
 fn state_of_local(p: &mut process::Process, which: Which) -> u32 {
     match state(p, which) {
         (flags, Tracer::Module(_)) => flags,
@@ -1037,7 +1052,7 @@ fn state_of_local(p: &mut process::Process, which: Which) -> u32 {
     }
 }
 
-/// A tracer of all calls doesn't want to be told any more.
+/// Removes a tracer of all calls that no longer wants them.
 fn forget_meta(b: &Breakpoint, which: Which, tracer: &Tracer) {
     let mut w = b.wanted.lock();
     let number = number_of(which);
@@ -1051,7 +1066,7 @@ fn forget_meta(b: &Breakpoint, which: Which, tracer: &Tracer) {
     }
 }
 
-/// Flags and tracer by the word of a frame; None: the word is a tracer itself.
+/// Flags and tracer from the word of a frame; `None` if the word is a tracer itself.
 fn traced_by(cx: &mut Cx, word: Term) -> Option<(u32, Tracer)> {
     if word == NIL {
         return Some(state(cx.process(), None));
@@ -1063,7 +1078,8 @@ fn traced_by(cx: &mut Cx, word: Term) -> Option<(u32, Tracer)> {
     Some(found.map_or((0, Tracer::Nobody), |t| (t.flags, t.tracer)))
 }
 
-/// A call whose frame is `frame` (its words behind the address) returns `value`, or ends by an exception of that class.
+/// Reports that the call with trace frame `frame` (its words behind the address) returns `value`,
+/// or ends with an exception of `class`.
 #[cold]
 pub(crate) fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value: Term) {
     let [m, f, arity, kind, tracer] = frame;
@@ -1106,14 +1122,15 @@ pub(crate) fn returned(cx: &mut Cx, frame: [Term; 5], class: Option<Term>, value
     drop(OwnedTerm::from_parts(mfa, frag));
 }
 
-/// A call that was measured has ended; `frame`: the words behind the address.
+/// Ends the measurement of a call; `frame` has the words behind the address.
 #[cold]
 pub(crate) fn measured(cx: &mut Cx, [before, number]: [Term; 2]) {
     let before = before.as_small().unwrap_or(0) as usize * 8;
     switch(cx, number.as_small().unwrap_or(0), before);
 }
 
-/// The process goes on at `pc` after a call whose end is to be told; `whom`: the last word of the frame.
+/// Reports that the process continues at `pc` after a traced call; `whom` is the last word of the
+/// frame.
 #[cold]
 pub(crate) fn returned_to(cx: &mut Cx, whom: Term, pc: *const u64) {
     let Some((flags, tracer)) = traced_by(cx, whom) else {

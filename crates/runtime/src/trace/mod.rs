@@ -1,14 +1,14 @@
-//! Tracing: events of traced processes as messages to their tracers.
+//! Tracing: sends events of traced processes to their tracers.
 //!
 //! # Invariants
-//! * Whether and how a process is traced stands with the process ([`crate::process::Ext`]) and is changed by its owner
-//!   only: others ask it to by a task. [`TRACED`] in its flags says that there is anything to look at, which is all
-//!   that an untraced process pays.
-//! * Trace messages are sent by the thread that runs the traced process, in the order of the events; so one tracer
-//!   sees the events of one process in order.
-//! * A tracer is a local process, which gets messages, or a port, which gets the same terms in the external format, or a module
-//!   whose functions, in a native library, are called ([`module`]). When it is gone, those it traced stop being traced at their
-//!   next event.
+//! * A process's tracing is recorded with the process ([`crate::process::Ext`]). Only its owner
+//!   changes it; others ask by a task. [`TRACED`] in its flags says that there is anything to look
+//!   at, which is all that an untraced process pays.
+//! * The thread that runs the traced process sends the trace messages, in the order of the events.
+//!   So a tracer sees the events of one process in order.
+//! * A tracer is a local process, which gets messages; or a port, which gets the same terms in the
+//!   external format; or a module whose functions, in a native library, are called ([`module`]).
+//!   When a tracer has ended, those it traced stop being traced at their next event.
 
 pub mod calls;
 pub mod messages;
@@ -58,7 +58,8 @@ lazy_atoms! {
     heap_size = "heap_size";
 }
 
-/// Gives a tracer that is a process or a port what `f` builds. False: there is no such tracer any more.
+/// Sends the term that `f` builds to a tracer that is a process or port. Returns false if the
+/// tracer no longer exists.
 pub fn tell(tracer: Term, f: impl FnOnce(&mut dyn Alloc) -> Term) -> bool {
     if !tracer.is_local_port() {
         return tracer.is_local_pid() && signal::send_with(tracer, f);
@@ -74,15 +75,16 @@ fn encoded(f: impl FnOnce(&mut dyn Alloc) -> Term) -> Vec<u8> {
     encode(event.term(), Options::default())
 }
 
-/// The tracing side: a session; None stands for tracing without one.
+/// The side that traces: a session, or `None` for tracing without one.
 pub(crate) type Which<'a> = Option<&'a Arc<Session>>;
 
-/// The number by which frames and measures know who traces.
+/// The number that stands for a side in frames and measures.
 pub(crate) fn number_of(which: Which) -> i64 {
     which.map_or(-1, |s| s.number.into())
 }
 
-/// Changes what a process is traced for; the owner calls this. False if another tracer has it.
+/// Changes the tracing of a process, on behalf of its owner. Returns false if it has another
+/// tracer.
 pub(crate) fn change(p: &mut Process, which: Which, on: bool, flags: u32, tracer: Tracer) -> bool {
     let me = p.pid();
     let e = p.ext_mut();
@@ -110,7 +112,7 @@ pub(crate) fn change(p: &mut Process, which: Which, on: bool, flags: u32, tracer
     true
 }
 
-/// Takes away what sessions that are over have left with a process that the caller owns.
+/// Removes what sessions that are over have left with a process that the caller owns.
 pub(crate) fn drop_over(p: &mut Process) {
     let Some(e) = p.ext().filter(|e| !e.sessions.is_empty()) else {
         return;
@@ -136,12 +138,12 @@ pub(crate) fn state(p: &mut Process, which: Which) -> (u32, Tracer) {
     }
 }
 
-/// A process that the caller owns is not traced any more.
+/// Stops tracing a process that the caller owns.
 pub(crate) fn drop_tracer(p: &mut Process, which: Which) {
     change(p, which, false, u32::MAX, Tracer::Nobody);
 }
 
-/// As [`state`]; where the tracer has gone the process is not traced any more.
+/// As [`state`], but stops the tracing if the tracer has ended.
 pub(crate) fn live_state(p: &mut Process, which: Which) -> (u32, Tracer) {
     let (_, tracer) = state(p, which);
     if !tracer.is_nobody() && !tracer.lives(p.pid()) {
@@ -150,10 +152,10 @@ pub(crate) fn live_state(p: &mut Process, which: Which) -> (u32, Tracer) {
     state(p, which)
 }
 
-/// The tracers of a process that the caller owns: session, flags, tracer.
+/// Tracers of a process that the caller owns: session, flags, tracer.
 type Many = SmallVec<[(Option<Arc<Session>>, u32, Tracer); 2]>;
 
-/// The tracers of a process that the caller owns, for any of the flags `wanted`. Sessions come first.
+/// The tracers of a process that the caller owns, for any of the flags `wanted`; sessions first.
 pub(crate) fn who(p: &mut Process, wanted: u32) -> Many {
     let mut all = Many::new();
     if p.has(process::SENSITIVE) {
@@ -171,11 +173,11 @@ pub(crate) fn who(p: &mut Process, wanted: u32) -> Many {
     all
 }
 
-/// A time as the flags want it; None if they want none.
+/// A timestamp as requested by the flags; `None` if they request none.
 pub fn timestamp(a: &mut dyn Alloc, flags: u32) -> Option<Term> {
-    // Where several are asked for, the first of these.
+    // The first of these wins if several are requested.
     if flags & flag::TIMESTAMP != 0 {
-        // As `erlang:now/0`: no two are the same.
+        // As `erlang:now/0`, which never returns the same time twice.
         let us = clock::now_micros();
         let v = [
             Term::small(us / 1_000_000_000_000),
@@ -194,11 +196,12 @@ pub fn timestamp(a: &mut dyn Alloc, flags: u32) -> Option<Term> {
     }
 }
 
-/// Tells a tracer of an event, one of those that `wanted` stands for: the tag, what is about it, and for some what else is. `flags`:
-/// those that `pid` is traced with; `result`: what a match specification adds, `true` for nothing. False: the tracer has gone,
-/// or doesn't want to be told of it any more.
+/// Reports an event to a tracer. Returns false if the tracer has ended, or no longer wants this.
 ///
-/// A process or port gets `{trace, Pid, Items…}`, with a timestamp if `flags` ask for one.
+/// `items` are the tag, the subject, and further terms of some events. `wanted` is the flag of the
+/// event, `flags` are those of `pid`, and `result` is the term that a match specification adds,
+/// `true` for none. A process or port gets `{trace, Pid, Items…}`, with a timestamp if `flags`
+/// request one.
 pub(crate) fn emit(
     tracer: &Tracer,
     flags: u32,
@@ -211,7 +214,7 @@ pub(crate) fn emit(
         match module::wants(m, wanted, items[0], pid) {
             module::Answer::Trace => {}
             module::Answer::Discard => return true,
-            // As in stock, these events of a process don't take it away.
+            // As in stock, these events of a process do not end its tracing.
             module::Answer::Remove => {
                 return pid.is_local_pid() && wanted & (flag::PROCS | flag::RECEIVE) != 0;
             }
@@ -220,7 +223,7 @@ pub(crate) fn emit(
     emit_unasked(tracer, flags, pid, wanted, items, result)
 }
 
-/// The term that tells of an event.
+/// The term that describes an event.
 fn event_of(a: &mut dyn Alloc, flags: u32, pid: Term, items: &[Term], result: Term) -> Term {
     let mut v = vec![am::TRACE, pid];
     v.extend(items.iter().map(|&t| copy::copy(t, a)));
@@ -231,7 +234,7 @@ fn event_of(a: &mut dyn Alloc, flags: u32, pid: Term, items: &[Term], result: Te
     a.tuple(&v)
 }
 
-/// As [`emit`], of what a tracer module isn't asked about.
+/// As [`emit`], for events that a tracer module is not asked about.
 pub(crate) fn emit_unasked(
     tracer: &Tracer,
     flags: u32,
@@ -242,7 +245,7 @@ pub(crate) fn emit_unasked(
 ) -> bool {
     match tracer {
         Tracer::Nobody => false,
-        // Nobody is told of itself.
+        // Nothing is reported to a process about itself.
         Tracer::Local(to) if *to == pid => true,
         Tracer::Local(to) => tell(*to, |a| event_of(a, flags, pid, items, result)),
         Tracer::Module(m) => {
@@ -274,7 +277,7 @@ fn emit_to_module(
     module::tell(name, state, flags, &event);
 }
 
-/// Puts behind an event what the flags want: the number of the scheduler, the time.
+/// Appends to an event what the flags request: the number of the scheduler, the time.
 fn stamp(a: &mut dyn Alloc, flags: u32, v: &mut Vec<Term>) {
     if flags & flag::SCHEDULER_ID != 0 {
         v.push(Term::small(crate::sched::current() as i64));
@@ -285,7 +288,7 @@ fn stamp(a: &mut dyn Alloc, flags: u32, v: &mut Vec<Term>) {
     }
 }
 
-/// An argument as it is shown: a match context as the rest of the binary that it stands for.
+/// An argument as tracers see it: a match context appears as the rest of its binary.
 fn argument(cx: &mut Cx, t: Term) -> Term {
     if t.is_match_context() {
         crate::interp::bits::rest_of_context(cx, t)
@@ -294,7 +297,7 @@ fn argument(cx: &mut Cx, t: Term) -> Term {
     }
 }
 
-/// An event of a process that the caller owns, if it is traced for it.
+/// Reports an event of a process that the caller owns, if it is traced for it.
 fn event(p: &mut Process, wanted: u32, items: &[Term]) {
     let pid = p.pid();
     for (which, flags, tracer) in who(p, wanted) {
@@ -304,7 +307,8 @@ fn event(p: &mut Process, wanted: u32, items: &[Term]) {
     }
 }
 
-/// Flags that go from one that is traced with these when it is linked, and that who it is linked with doesn't get.
+/// Flags that a process traced with these loses when it is linked, and that the linked process does
+/// not inherit.
 fn once_linked(flags: u32) -> u32 {
     match flags & flag::SET_ON_FIRST_LINK {
         0 => 0,
@@ -312,8 +316,8 @@ fn once_linked(flags: u32) -> u32 {
     }
 }
 
-/// A process that the caller owns, which is traced, is about to ask for a link with another: that is traced as it is from before
-/// the link on, if it says so.
+/// Inherits tracing to the process that a traced process, which the caller owns, is about to be
+/// linked to. Its tracing begins before the link does, if the flags say so.
 #[cold]
 pub(crate) fn links(p: &mut Process, with: Term) {
     for (which, flags, tracer) in who(p, flag::SET_ON_LINK | flag::SET_ON_FIRST_LINK) {
@@ -330,8 +334,8 @@ pub(crate) fn links(p: &mut Process, with: Term) {
     }
 }
 
-/// The tracing of a new process: `flags` and `tracer` of all new ones, and those of the process that made it, if it is traced and
-/// says so.
+/// The tracing of a new process: `flags` and `tracer` for all new processes, and those of the
+/// parent if it is traced and its flags say so.
 fn inherit(
     which: Which,
     (mut flags, mut tracer): (u32, Tracer),
@@ -366,7 +370,7 @@ fn inherit(
     }
 }
 
-/// A process is made: what it inherits, and the events of both. The caller owns both; `parent` may be null.
+/// Handles the creation of a process: what it inherits, and the events of both.
 ///
 /// # Safety
 /// `parent` is null or owned by the caller, and so is `child`.
@@ -430,12 +434,12 @@ fn tied(p: &mut Process, what: Tie, other: Term) {
     event(p, flag::PROCS, &[tag, other]);
 }
 
-/// A process that the caller owns starts to run (`true`) or stops. `pc`: where.
+/// A process that the caller owns starts (`true`) or stops running, at `pc`.
 #[cold]
 pub fn scheduled(p: &mut Process, starts: bool, pc: *const u64) {
     calls::pause(p, !starts);
     if starts {
-        // Tracer modules are asked whether they still want to be told of it.
+        // Tracer modules are asked whether they still want its events.
         for (which, _, tracer) in who(p, u32::MAX) {
             if matches!(tracer, Tracer::Module(_)) && !tracer.lives(p.pid()) {
                 drop_tracer(p, which.as_ref());
@@ -454,7 +458,7 @@ pub fn scheduled(p: &mut Process, starts: bool, pc: *const u64) {
     event(p, flag::RUNNING | flag::RUNNING_PROCS, &[tag, place]);
 }
 
-/// The words of a heap that are used, by what is told of it before and after a collection.
+/// Words in use of a heap, from the information before or after a collection.
 fn used_of(info: Term) -> i64 {
     let rows = info.list_iter().filter_map(|t| t.as_tuple());
     let used = rows.filter_map(|t| match *t {
@@ -464,7 +468,7 @@ fn used_of(info: Term) -> i64 {
     used.sum()
 }
 
-/// Tells tracers, the system monitor, the profiler and the sequential tracer.
+/// Notifies tracers, the system monitor, the profiler and the sequential tracer.
 pub(crate) struct Tracers;
 
 impl Sink for Tracers {
@@ -476,7 +480,7 @@ impl Sink for Tracers {
     }
     fn exited(&self, p: &mut Process, reason: Term) {
         event(p, flag::PROCS, &[am::EXIT, reason]);
-        // A process ends in one go, so there is nothing else to tell of how it is scheduled meanwhile.
+        // A process exits in one go, so it has no other scheduling events meanwhile.
         event(p, flag::EXITING, &[out_exited(), Term::small(0)]);
     }
     unsafe fn spawned(
@@ -497,7 +501,7 @@ impl Sink for Tracers {
         if !shown {
             return;
         }
-        // Whether it was a full sweep is known only now, so both events are told now.
+        // Whether it was a full sweep is known only now, so both events are reported now.
         let (start, end) = if cx.heap.minor_gcs == 0 {
             (gc_major_start(), gc_major_end())
         } else {

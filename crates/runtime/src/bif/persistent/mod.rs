@@ -3,24 +3,17 @@
 //! Keys and values lie in regions, which processes point into. [`slots`] holds the table itself.
 //!
 //! A large value is a counted region. The entry holds it, and so does each process that has read
-//! it, until
-//! a collection finds that the process no longer refers to it. Replacing and erasing therefore look
-//! at no
-//! process, and the memory is freed with the last holder. A process that holds the region reads
-//! without a
-//! lock. One that does not takes the lock of the entry's shard, since the value may be released at
-//! that
-//! moment.
+//! it, until a collection finds that the process no longer refers to it. Replacing and erasing
+//! therefore look at no process, and the memory is freed with the last holder. A process that holds
+//! the region reads without a lock. One that does not takes the lock of the entry's shard, since
+//! the value may be released at that moment.
 //!
 //! The first value of a key, if it is small and has no binaries, is packed with others and not
-//! counted.
-//! When it is replaced or erased it is retired: its memory stays for the life of the runtime, since
-//! any
-//! process may still point into it. It stops being a literal once the process that retired it has
-//! ended
-//! its time slice; from then on its size is reported to its holders. Later values of a key are
-//! counted
-//! even if small (up to [`MANY_REGIONS`]), so that a key costs at most one retired value.
+//! counted. When it is replaced or erased it is retired: its memory stays for the life of the
+//! runtime, since any process may still point into it. It stops being a literal once the process
+//! that retired it has ended its time slice; from then on its size is reported to its holders.
+//! Later values of a key are counted even if small (up to [`MANY_REGIONS`]), so that a key costs at
+//! most one retired value.
 
 mod slots;
 
@@ -136,8 +129,7 @@ impl Table {
     /// The entry of a key, even if it was erased.
     ///
     /// Keys that are equal but look different (`0.0` and `-0.0`) have entries of their own, at most
-    /// one of
-    /// which has a value. The caller holds the lock.
+    /// one of which has a value. The caller holds the lock.
     fn entry(&self, _: &Writer, key: Term) -> Option<&'static Entry> {
         let hash = hash::internal(key);
         let bytes = std::cell::OnceCell::new();
@@ -225,8 +217,7 @@ pub fn slots() -> usize {
 static RETIRED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 /// The first few address ranges of values replaced or erased in this time slice. They count as
-/// literals
-/// until it ends.
+/// literals until it ends.
 static LEAVING: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 const MOST_LEAVING: usize = 64;
 
@@ -374,8 +365,7 @@ fn external(t: Term) -> Vec<u8> {
 }
 
 /// Gives the entry of exactly that key a value that differs from the current one. Creates an entry
-/// if
-/// there is none.
+/// if there is none.
 fn put(cx: &mut Cx, w: &mut Writer, key: Term, value: Term) {
     let t = table();
     if let Some(e) = t.entry(w, key) {

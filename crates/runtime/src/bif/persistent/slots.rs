@@ -1,14 +1,10 @@
 //! A hash table with open addressing, which is read without locks.
 //!
 //! Readers may look at any time; writers exclude each other with a lock of their own. When the
-//! array is
-//! too full or too empty, the entries move to another array, which becomes the table. Arrays that
-//! are no
-//! longer the table are reused, so a reader may look at one that is being filled. What it finds
-//! there is
-//! an entry; what it misses it looks for again, unless nothing has moved meanwhile
-//! ([`SlotTable::find`]).
-//! Entries and arrays are never freed.
+//! array is too full or too empty, the entries move to another array, which becomes the table.
+//! Arrays that are no longer the table are reused, so a reader may look at one that is being
+//! filled. What it finds there is an entry; what it misses it looks for again, unless nothing has
+//! moved meanwhile ([`SlotTable::find`]). Entries and arrays are never freed.
 
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -27,8 +23,8 @@ pub(crate) struct SlotTable<E: 'static> {
     /// Number of moves to another array that have begun.
     ///
     /// Entries leave an array only in a move, and not while it is the table. So a reader that finds
-    /// the same
-    /// number before it takes the array and after its search has looked at the whole table.
+    /// the same number before it takes the array and after its search has looked at the whole
+    /// table.
     moves: AtomicUsize,
 }
 
@@ -55,8 +51,7 @@ impl<E: Hashed + 'static> SlotTable<E> {
     /// The result of `look` on the first entry with `hash` for which it is `Some`.
     ///
     /// `look` may be called on entries that have left the table, and on some more than once. An
-    /// entry that is
-    /// in the table all the time is found.
+    /// entry that is in the table all the time is found.
     pub(crate) fn find<R>(
         &self,
         hash: u32,
@@ -69,8 +64,7 @@ impl<E: Hashed + 'static> SlotTable<E> {
                 return found;
             }
             // The slots were loaded with `Acquire`: a reader that saw one emptied by a move also
-            // sees that the move
-            // has begun.
+            // sees that the move has begun.
             if self.moves.load(Ordering::Relaxed) == moves {
                 return None;
             }
@@ -85,16 +79,13 @@ impl<E: Hashed + 'static> SlotTable<E> {
             .filter_map(|s| unsafe { s.load(Ordering::Acquire).as_ref() })
     }
     /// Puts an entry into the first free slot of its probe sequence; there must be one. For the
-    /// writer that
-    /// holds the lock.
+    /// writer that holds the lock.
     pub(crate) fn insert(&self, e: &'static E) {
         insert(self.slots(), e);
     }
     /// Makes an array of `size` slots, a power of two, the table, with the entries that `stays`
-    /// accepts, of
-    /// which there are fewer. Returns their number. Takes the array from `spare`, and puts the
-    /// former table
-    /// there. For the writer that holds the lock.
+    /// accepts, of which there are fewer. Returns their number. Takes the array from `spare`, and
+    /// puts the former table there. For the writer that holds the lock.
     pub(crate) fn resize(
         &self,
         spare: &mut Vec<&'static Slots<E>>,
@@ -143,8 +134,7 @@ fn probe<E: 'static, R>(
     look: &mut impl FnMut(&'static E) -> Option<R>,
 ) -> Option<R> {
     // At least half of the slots are free. In an array that is being filled again this may not hold
-    // for a
-    // moment, hence the bound.
+    // for a moment, hence the bound.
     for i in hash as usize..hash as usize + slots.len() {
         // SAFETY: entries are never freed.
         let e = unsafe {
