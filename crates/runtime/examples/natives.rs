@@ -1,6 +1,9 @@
-//! Writes the tables of tests/otp/natives.md: reads the natives of another runtime, one `module function arity`
-//! a line with tabs between, and says for each module which of them are here. With the number of a release as its argument it
-//! writes one row, of what that release has and this runtime lacks then. Called by scripts/compatibility.sh.
+//! Writes the tables of tests/otp/natives.md.
+//!
+//! Reads the natives of another runtime, one `module function arity` per line, separated by tabs,
+//! and reports for each module which of them exist here. With the number of a release as its
+//! argument, writes one row: the natives of that release that this runtime lacks when it emulates
+//! the release. Called by scripts/compatibility.sh.
 
 use purlin_runtime::bif::{self, tables};
 use purlin_runtime::code::is_builtin;
@@ -69,7 +72,7 @@ fn main() {
     }
 }
 
-/// A row of the table of releases.
+/// Prints a row of the table of releases.
 fn of_release(number: u32, wanted: &BTreeMap<String, BTreeSet<(String, u8)>>) {
     let mut missing = Vec::new();
     let mut all = 0;

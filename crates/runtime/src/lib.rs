@@ -1,4 +1,4 @@
-//! The runtime put together: starting, tracing, natives about the system, and the list of all natives.
+//! The whole runtime: start, tracing, natives about the system, and the list of all natives.
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod backtrace;

@@ -1,4 +1,5 @@
-//! The world beside processes (ports, nodes, tables), for the crates that know nothing of it.
+//! What lies outside of processes (ports, nodes, tables), behind traits of crates that do not know
+//! it.
 
 use crate::cx::{Cx, Fail};
 use crate::process::remote::{Remote, Watched};

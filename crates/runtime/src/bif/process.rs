@@ -747,8 +747,7 @@ fn get_1(cx: &mut Cx, [k]: [Term; 1]) -> BifResult {
     let d = cx.process().ext().map(|e| &e.dict);
     Ok(d.and_then(|d| d.get(k)).unwrap_or(am::UNDEFINED))
 }
-/// A list of the results of `f` on the entries of the dictionary. `f` must always return the same
-/// for the same entry.
+/// A list of the results of `f` on the entries of the dictionary.
 fn dict_list(cx: &mut Cx, f: impl Fn((Term, Term)) -> Option<Term>) -> Term {
     let v: Vec<Term> = match cx.process().ext().map(|e| &e.dict) {
         Some(d) => d.iter().filter_map(f).collect(),
