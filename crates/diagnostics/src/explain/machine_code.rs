@@ -1,4 +1,4 @@
-//! Which functions have machine code, what it costs, and why others have none.
+//! Functions that have machine code, its cost, and why other functions have none.
 
 use crate::compiled::told::{self, Function, Report};
 use crate::json::Json;
@@ -6,7 +6,7 @@ use crate::json::Json;
 pub fn machine_code(top: usize) -> Vec<(String, Json)> {
     let mode = ("mode".to_string(), Json::from(told::mode()));
     let Some(r) = told::report(top) else {
-        // All is interpreted: asked for, or the system allows nothing else.
+        // Everything is interpreted, by request or because the system allows nothing else.
         return vec![mode];
     };
     let mut pairs = vec![mode];
