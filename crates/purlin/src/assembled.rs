@@ -1,17 +1,18 @@
-//! Releases that a command has put together with stock's emulator in them.
+//! Releases assembled by a command with stock's emulator in them.
 //!
-//! `mix release` and relx copy the emulator of the OTP that they run on, whatever runs them, unless they are told of another folder;
-//! relx forgets what it is told where a mode stands behind it. Such a release never runs on Purlin, so `purlin exec` says it.
+//! `mix release` and relx copy the emulator of the OTP that they run on, whatever runs them, unless
+//! another folder is configured; relx ignores that setting when a mode follows it. Such a release
+//! never runs on Purlin, so `purlin exec` reports it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Folders that are looked into, at each step, at most.
+/// Maximum number of folders that are searched at each level.
 const MOST: usize = 100;
 
-/// The folders in `dir` whose names begin so.
+/// The folders in `dir` whose names begin with `prefix`.
 fn folders(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let named = entries.filter(|e| {
@@ -26,7 +27,7 @@ fn folders(dir: &Path, prefix: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Releases below the project in `dir` that have got an emulator since then.
+/// Releases in the project `dir` that have got an emulator since then.
 pub fn with_an_emulator(dir: &Path, since: SystemTime) -> Vec<PathBuf> {
     let since = since
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -35,7 +36,7 @@ pub fn with_an_emulator(dir: &Path, since: SystemTime) -> Vec<PathBuf> {
     for profile in folders(&dir.join("_build"), "") {
         for release in folders(&profile.join("rel"), "") {
             let has = |erts: PathBuf| {
-                // Whoever copies may keep the time of the contents, but not that of the file.
+                // A copy may keep the time of the contents, but not the change time of the file.
                 fs::metadata(erts.join("bin/beam.smp")).is_ok_and(|meta| meta.ctime() >= since)
             };
             if folders(&release, "erts-").into_iter().any(has) {
@@ -47,7 +48,7 @@ pub fn with_an_emulator(dir: &Path, since: SystemTime) -> Vec<PathBuf> {
     found
 }
 
-/// The note on such a release.
+/// The note about such a release.
 pub fn said(release: &Path) -> String {
     format!(
         "purlin: {} has stock's emulator in it and will run on that: name the folder that 'purlin erts' makes as include_erts, for \

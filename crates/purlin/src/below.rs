@@ -1,10 +1,16 @@
-//! Which processes were started by a command, directly or through others, also when their parents have ended.
+//! Finds which processes were started by a command, directly or through others, even if their
+//! parents have ended.
 //!
-//! Three things tell, and each is lost somewhere. The parents, as long as they live. A mark in the environment, unless it is emptied
-//! (`env -i`, `sudo`). And a mark in a limit that a process has from its parent and keeps when it becomes another program, another
-//! user or the leader of a session: how long a process of the class for real time may compute without a pause, which a process
-//! of a usual class never asks for. It is a number of years there, so it forbids nothing; its lower bits are the mark. It is lost
-//! where somebody sets that very limit. What a service starts that ran before the command isn't below it, and isn't found.
+//! Three signs tell, and each can be lost:
+//! - The chain of parents, as long as they live.
+//! - A mark in the environment, unless it is cleared (`env -i`, `sudo`).
+//! - A mark in a resource limit, which a process inherits, and keeps when it executes another
+//!   program, changes its user or leads a session. The limit is the time that a real-time process
+//!   may compute without a pause (`RLIMIT_RTTIME`), which does not apply to ordinary processes. Its
+//!   value here is many years, so it restricts nothing; its lower bits are the mark. It is lost if
+//!   someone sets that limit.
+//!
+//! Processes started on request by a service that ran before the command are not found.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -12,18 +18,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// The mark in the environment.
+/// The variable with the mark.
 const VARIABLE: &str = "PURLIN_EXEC_ID";
-/// Set in a limit that is a mark: 146,000 years.
+/// Bit of the limit that says that it is a mark: 146,000 years.
 const MARKED: u64 = 1 << 62;
-/// Bits of a mark. There is room for those of commands within commands.
+/// Bits of a mark. The limit has room for those of nested commands.
 const BITS: u32 = 20;
 const MASK: u64 = (1 << BITS) - 1;
 
 /// The marks of a command.
 pub struct Marks {
     id: OsString,
-    /// What the limit becomes, if it may be set.
+    /// The new limit, if it may be set.
     limit: Option<u64>,
 }
 
@@ -32,7 +38,8 @@ impl Marks {
         let now = SystemTime::UNIX_EPOCH.elapsed();
         let now = now.map_or(0, |t| t.as_nanos());
         let own = std::process::id();
-        // Programs that begin at the same time have other numbers, and numbers come again at other times.
+        // Programs that begin at the same time have different process numbers, and numbers are
+        // reused at other times.
         let mark = ((now as u64 >> 10) ^ (u64::from(own) << 3)) & MASK;
         Marks {
             id: format!("{own}-{now:x}").into(),
@@ -40,18 +47,18 @@ impl Marks {
         }
     }
 
-    /// The variable for the command's environment.
+    /// The variable for the environment of the command.
     pub fn variable(&self) -> (&'static str, &OsStr) {
         (VARIABLE, &self.id)
     }
 
-    /// Marks this process, and all that it starts or becomes.
+    /// Marks this process, and everything that it starts or executes.
     pub fn set(&self) {
         let (Some(mut all), Some(limit)) = (limits(), self.limit) else {
             return;
         };
         all.rlim_cur = limit;
-        // SAFETY: a valid limit. A system that doesn't want it leaves things as they were.
+        // SAFETY: a valid limit. A system that refuses it changes nothing.
         unsafe { libc::setrlimit(libc::RLIMIT_RTTIME, &all) };
     }
 }
@@ -61,12 +68,12 @@ fn limits() -> Option<libc::rlimit> {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: room for what is asked.
+    // SAFETY: room for the result.
     let answer = unsafe { libc::getrlimit(libc::RLIMIT_RTTIME, &mut all) };
     (answer == 0).then_some(all)
 }
 
-/// The limit with the mark, beside the marks that it has. A limit that somebody relies on stays.
+/// The limit with the mark added to those that it has. A limit that is in use is left alone.
 fn marked(all: &libc::rlimit, mark: u64) -> Option<u64> {
     let before = match all.rlim_cur {
         libc::RLIM_INFINITY => 0,
@@ -81,12 +88,12 @@ fn is_marked(limit: u64) -> bool {
     limit >> 62 == 1
 }
 
-/// Whether a limit has the mark, beside others or not.
+/// Whether a limit has the mark, among others or alone.
 fn has_mark(limit: u64, mark: u64) -> bool {
     is_marked(limit) && (0..3).any(|place| limit >> (place * BITS) & MASK == mark)
 }
 
-/// The processes below a command.
+/// The processes started by a command.
 pub struct Below {
     text: Vec<u8>,
     mark: Option<u64>,
@@ -103,7 +110,8 @@ impl Below {
         }
     }
 
-    /// Whether this process, or thread, is one of them by its limit. Anybody may ask that of any process.
+    /// Whether this process or thread is one of them by its limit. Anyone may read that of any
+    /// process.
     pub fn is_marked(&self, dir: &Path) -> bool {
         self.mark.is_some_and(|mark| {
             fs::read_to_string(dir.join("limits"))
@@ -111,7 +119,7 @@ impl Below {
         })
     }
 
-    /// Whether this process, or thread, is one of them.
+    /// Whether this process or thread is one of them.
     pub fn has(&self, id: u32, dir: &Path) -> bool {
         self.is_marked(dir)
             || fs::read(dir.join("environ"))
@@ -130,7 +138,7 @@ fn limit_in(all: &str) -> Option<u64> {
 
 fn is_below(id: u32, command: u32) -> bool {
     let mut at = id;
-    // The table may change meanwhile: what looks like a circle isn't followed for ever.
+    // The table may change meanwhile, so the search is bounded in case it looks circular.
     for _ in 0..1000 {
         if at == command {
             return true;
@@ -143,11 +151,11 @@ fn is_below(id: u32, command: u32) -> bool {
     false
 }
 
-/// How long ago the process began.
+/// Time since the process began.
 pub fn age(id: u32) -> Option<Duration> {
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let now: f64 = uptime.split_whitespace().next()?.parse().ok()?;
-    // SAFETY: no memory is handed over.
+    // SAFETY: no memory is passed.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     let began = stat(id, BEGINNING)? as f64 / ticks as f64;
     Duration::try_from_secs_f64((now - began).max(0.0)).ok()
@@ -159,7 +167,7 @@ const BEGINNING: usize = 19;
 
 fn stat(id: u32, field: usize) -> Option<u64> {
     let line = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name stands in parentheses, and may have any characters.
+    // The name is in parentheses, and may have any characters.
     let (_, rest) = line.rsplit_once(')')?;
     rest.split_whitespace().nth(field)?.parse().ok()
 }
@@ -171,7 +179,7 @@ mod tests {
     #[test]
     fn ancestors() {
         let own = std::process::id();
-        // SAFETY: no arguments.
+        // SAFETY: takes no arguments.
         let above = unsafe { libc::getppid() } as u32;
         assert_eq!(stat(own, PARENT), Some(u64::from(above)));
         assert!(is_below(own, own) && (above <= 1 || is_below(own, above)));
@@ -193,7 +201,7 @@ mod tests {
         assert!(has_mark(limit, 0) && has_mark(limit, 5) && !has_mark(limit, 6));
         let fourth = marked(&infinite(limit), 7).expect("may be set");
         assert!(has_mark(fourth, 7) && has_mark(fourth, MASK) && !has_mark(fourth, 0));
-        // A limit that means something stays.
+        // A limit that is in use is left alone.
         assert_eq!(marked(&infinite(200_000), 5), None);
         let low = libc::rlimit {
             rlim_cur: libc::RLIM_INFINITY,

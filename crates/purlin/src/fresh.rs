@@ -1,5 +1,7 @@
-//! Files and folders of this user's own, under names that nobody has taken: not another user, who may lay a link where a name can be guessed,
-//! nor a run that was killed and had the same process identifier.
+//! Files and folders under unused names that belong to this user.
+//!
+//! A guessed name may be taken by another user, who may have put a link there, or by a run that was
+//! killed and had the same process number.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -7,10 +9,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Names that are tried.
+/// Number of names that are tried.
 const TRIES: u32 = 16;
 
-/// Has `make` make something at a path in `folder` that begins so, at another one where something is there already.
+/// Calls `make` with paths in `folder` that begin with `begin`, until one is unused.
 fn made<T>(
     folder: &Path,
     begin: &str,
@@ -30,22 +32,22 @@ fn made<T>(
     Err(last)
 }
 
-/// A folder.
+/// A folder that is removed with this value.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
-    /// One among the system's temporary files.
+    /// A folder in the system's folder for temporary files.
     ///
     /// # Errors
-    /// The system makes none.
+    /// The system cannot create it.
     pub fn temporary(begin: &str) -> io::Result<Folder> {
         let make = |path: &Path| DirBuilder::new().mode(0o700).create(path);
         made(&std::env::temp_dir(), begin, make).map(|((), path)| Folder(path))
     }
-    /// One at that path.
+    /// A folder with that path.
     ///
     /// # Errors
-    /// Something is there already, or the system makes none.
+    /// The path exists, or the system cannot create the folder.
     pub fn new(path: PathBuf) -> io::Result<Folder> {
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Folder(path))
@@ -58,10 +60,10 @@ impl Drop for Folder {
     }
 }
 
-/// An empty file in `folder`, with those permissions, and its path. It stays.
+/// An empty file in `folder` with those permissions, and its path. It is not removed.
 ///
 /// # Errors
-/// The system makes none.
+/// The system cannot create it.
 pub fn file(folder: &Path, begin: &str, mode: u32) -> io::Result<(File, PathBuf)> {
     made(folder, begin, |path| {
         let mut open = OpenOptions::new();
@@ -79,7 +81,7 @@ mod tests {
         let folder = Folder::temporary("purlin-fresh").expect("is made");
         let mode = fs::metadata(&folder.0).expect("is there").permissions();
         assert_eq!(mode.mode() & 0o777, 0o700);
-        // Somebody else's link, at the first names that are tried.
+        // Another user's link has the first names that are tried.
         let target = folder.0.join("target");
         let mut taken = 0;
         let (_, path) = made(&folder.0, "name", |path| {

@@ -1,4 +1,5 @@
-//! `build FILE|PROJECT -o OUT`: one executable with the runtime, the modules and all else that a program needs.
+//! `build FILE|PROJECT -o OUT`: one executable with the runtime, the modules and everything else
+//! that a program needs.
 
 use std::ffi::OsString;
 use std::fs;
@@ -42,7 +43,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let (manifest, mut files) = stage::stage(context, Path::new(input), &apps)?;
     images::add(&manifest.otp, &mut files);
     let bytes = pack(program, &manifest, files);
-    // A program that runs goes on with the old file.
+    // A running program keeps the old file.
     let folder = match out.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -1,4 +1,5 @@
-//! The table of commands. What dispatches, `purlin help`, the manual page and the completions of shells are made from it.
+//! The table of commands, from which dispatch, `purlin help`, the manual page and shell completions
+//! are made.
 
 use std::ffi::OsString;
 
@@ -16,33 +17,33 @@ pub struct CommandRow {
     pub name: &'static str,
     pub arguments: &'static str,
     pub doc: &'static str,
-    /// Whether a link of this name to Purlin is this command.
+    /// Whether a link of this name to Purlin acts as this command.
     pub stock: bool,
-    /// The words behind the name on a command line, for those who complete it.
+    /// The words after the command, for completion.
     pub takes: Takes,
-    /// Options of the command's own; those of stock tools aren't listed.
+    /// The command's own options; those of stock tools are not listed.
     pub options: &'static [OptionRow],
     pub run: fn(&Context, &[OsString]) -> Result<u8, Failure>,
 }
 
-/// A name, what follows it (nothing, if empty) and what it does.
+/// An option: its name, its argument (empty if none) and what it does.
 pub struct OptionRow {
     pub name: &'static str,
     pub argument: &'static str,
     pub doc: &'static str,
 }
 
-/// The kind of a word behind a command.
+/// The kind of words after a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// A file with one of these endings.
+    /// A file with one of these extensions.
     Files(&'static [&'static str]),
     /// Another command line.
     Command,
     Folder,
     /// The flags of `erl`.
     Flags,
-    /// The number of a process, or a word for `explain`.
+    /// A process number, or a word of `explain`.
     Explained,
     Process,
     /// A topic of `help`.
@@ -362,7 +363,7 @@ pub static COMMANDS: &[CommandRow] = &[
     },
 ];
 
-/// Commands that are tools of Erlang and Elixir: what stands behind them is theirs.
+/// Commands that are tools of Erlang and Elixir, which interpret their own arguments.
 pub const HAND_ON: [&str; 7] = ["erl", "erlc", "escript", "elixir", "elixirc", "iex", "mix"];
 
 /// Options before the command.
@@ -372,7 +373,7 @@ pub static GLOBAL: &[OptionRow] = &[
     option("-V, --version", "", "versions"),
 ];
 
-/// Variables that are looked at, and what they say.
+/// Environment variables and their meanings.
 pub static ENVIRONMENT: &[(&str, &str)] = &[
     (
         "PURLIN_OTP_ROOT",
@@ -389,7 +390,7 @@ pub static ENVIRONMENT: &[(&str, &str)] = &[
     ),
 ];
 
-/// Words that `explain` takes in the place of a process number.
+/// Words that `explain` accepts in place of a process number.
 pub const EXPLAIN_WORDS: [&str; 4] = ["run", "exec", "show", "diff"];
 
 /// Names of the topics of `explain`.
@@ -397,7 +398,8 @@ pub fn explain_topics() -> impl Iterator<Item = &'static str> {
     TOPICS.iter().map(|topic| topic.name)
 }
 
-/// Flags of the emulator: name, argument, what it is for, whether the argument is a word of its own. In the order of their names.
+/// Flags of the emulator, sorted by name: name, argument, purpose, and whether the argument is a
+/// separate word.
 pub fn emulator_flags() -> Vec<(&'static str, &'static str, &'static str, bool)> {
     let rows = FLAGS
         .iter()
