@@ -37,8 +37,7 @@ use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, REFUSED, SYSTEM, reason
 const MODE: &str = "PURLIN_EXEC";
 /// Prefix of the names of stock's emulators (`beam.smp`). Purlin's name never has it.
 const STOCK: &[u8] = b"beam";
-/// Minimum and maximum pause between two looks at new threads; the pause grows while there are
-/// none.
+/// Shortest and longest pause between two looks at new threads; it grows while there are none.
 const OFTEN: Duration = Duration::from_millis(15);
 const LESS_OFTEN: Duration = Duration::from_millis(60);
 /// Interval at which all processes are examined.
@@ -436,7 +435,7 @@ fn named_for_loader(name: &[u8], dir: &Path) -> Option<PathBuf> {
     is_loader.then(|| argument(dir)).flatten()
 }
 
-/// The first argument that names an emulator, before those for the emulator.
+/// The emulator that an argument names, before the arguments for the emulator.
 fn argument(dir: &Path) -> Option<PathBuf> {
     let line = fs::read(dir.join("cmdline")).ok()?;
     let own = line.split(|byte| *byte == 0).take_while(|one| one != b"--");
