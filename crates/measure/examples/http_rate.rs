@@ -1,7 +1,8 @@
 //! Requests a page from an HTTP server at a rate that does not depend on its response times, and
 //! reports their latencies:
 //!
-//!     cargo run --release -p purlin-measure --example http_rate -- PORT PATH RATE CONNECTIONS SECONDS
+//!     cargo run --release -p purlin-measure --example http_rate -- \
+//!         PORT PATH RATE CONNECTIONS SECONDS
 //!
 //! Each connection has its requests due at fixed, evenly spread times. A latency counts from when
 //! the request was due, so requests that wait behind a late response are late, too. The first

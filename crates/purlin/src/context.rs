@@ -1,4 +1,4 @@
-//! What all commands share: how Purlin was called, and where OTP is.
+//! State shared by all commands: how Purlin was called, and where OTP is.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// What the system refuses.
+/// A request that the system refuses.
 #[derive(Clone, Copy, PartialEq)]
 enum Refuses {
     Nothing,

@@ -72,7 +72,7 @@ struct Mode {
     shared: bool,
     /// Put freed memory out of reach.
     fence: bool,
-    /// Which functions have machine code; see `docs/machine-code.md`.
+    /// The functions that have machine code; see `docs/machine-code.md`.
     code: Code,
 }
 
@@ -706,7 +706,7 @@ fn zeros(text: &str) -> String {
     out
 }
 
-/// How many digits `text` begins with.
+/// Number of digits at the start of `text`.
 fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }

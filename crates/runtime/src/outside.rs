@@ -1,5 +1,5 @@
-//! What lies outside of processes (ports, nodes, tables), behind traits of crates that do not know
-//! it.
+//! Everything outside of processes (ports, nodes, tables), behind a trait for crates that do not
+//! know it.
 
 use crate::cx::{Cx, Fail};
 use crate::process::remote::{Remote, Watched};

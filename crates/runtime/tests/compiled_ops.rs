@@ -114,7 +114,7 @@ struct World {
     mark: Box<u64>,
 }
 
-/// What an op needs of a term that it looks into.
+/// The form that an op needs of a term that it looks into.
 #[derive(Clone, Copy, PartialEq)]
 enum Needs {
     Nothing,
@@ -650,7 +650,7 @@ fn commands(r: &mut Random) -> Vec<u64> {
     };
     [ensure, all].concat()
 }
-/// What an op needs of the terms that it looks into.
+/// The form that an op needs of the terms that it looks into.
 fn needs(op: Op) -> Needs {
     use Op::*;
     match op {

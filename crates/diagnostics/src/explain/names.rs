@@ -104,7 +104,7 @@ fn installed(root: &Path) -> HashSet<String> {
         .collect()
 }
 
-/// How long the origin of a module is cached.
+/// Time for which the origin of a module is cached.
 const BELIEVED: Duration = Duration::from_secs(2);
 
 /// Whether a module belongs to OTP or Elixir. Those that the emulator starts with have no file.

@@ -1,4 +1,4 @@
-//! Where processes compute, and where they wait.
+//! The places where processes compute, and where they wait.
 
 use super::copies::{Cause, causes_of, word};
 use super::names;

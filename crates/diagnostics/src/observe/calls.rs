@@ -20,7 +20,7 @@ const USUAL_CALLS: usize = 100;
 /// Time after which a trace ends if nobody asks for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long recorded calls are kept after the last request for them.
+/// Time for which recorded calls are kept after the last request for them.
 const KEPT: Duration = Duration::from_secs(60);
 
 /// The last watch, which may be over, and the time of the last request for it.

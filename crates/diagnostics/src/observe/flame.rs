@@ -22,7 +22,7 @@ const COPIES: [Kind; 7] = [
     Kind::TableOut,
     Kind::Asked,
 ];
-/// How long time is sampled after the last request.
+/// Duration of time sampling after the last request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) fn flame(q: &Query) -> Result<Vec<(String, Json)>, String> {

@@ -27,7 +27,7 @@ const NAMED: usize = 5_000;
 const ALSO: usize = 100;
 /// Cells of the table that are examined at a time.
 const CELLS: u32 = 1 << 16;
-/// How long reductions are remembered for comparison.
+/// Time for which reductions are remembered for comparison.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// Characters kept of a name or label.
 const NAME: usize = 120;

@@ -47,7 +47,7 @@ pub struct Content {
     pub is_program: bool,
 }
 
-/// How the program starts.
+/// The way in which the program starts.
 pub struct Manifest {
     /// Its name and version.
     pub name: String,

@@ -151,7 +151,7 @@ fn is_own(program: &Path) -> bool {
     own.is_some() && own == real(program.to_path_buf())
 }
 
-/// What the program copies and shares, from an additional run that is not measured.
+/// The program's copies and shared terms, from an additional run that is not measured.
 fn spent(command: Option<&Command>) -> Result<Option<Json>, Failure> {
     let file = Answer::new().map_err(|e| {
         Failure::new(

@@ -157,7 +157,7 @@ fn general() -> String {
     text
 }
 
-/// How `run` starts a program.
+/// Help on the ways in which `run` starts a program.
 pub const RUN: &str = "
 run starts main/1 (with the arguments), else main/0, else start/0 of an Erlang or Elixir
 module; an .exs file is run from top to bottom, and an .ex file that has none of them too.

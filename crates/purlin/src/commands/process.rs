@@ -1,4 +1,4 @@
-//! What commands do with this process: they write to its standard output, or execute another
+//! Actions of commands on this process: writing to its standard output, and executing another
 //! program in it.
 
 use std::ffi::{OsStr, OsString};

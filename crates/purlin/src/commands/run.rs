@@ -98,7 +98,7 @@ const RUN_ELIXIR_BEAM: &str = "\
     {:module, ^module} = :code.load_binary(module, String.to_charlist(file), code); \
     modules = [module]; ";
 
-/// How a file is run.
+/// The way in which a file is run.
 enum Kind {
     ElixirScript,
     ElixirModule,
@@ -123,7 +123,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
 }
 
-/// How to run `FILE [ARGS]`, on behalf of the command of that name.
+/// The runner for `FILE [ARGS]`, on behalf of the command of that name.
 pub fn program(command: &str, args: &[OsString]) -> Result<Program, Failure> {
     let args = match args {
         [first, rest @ ..] if first == "--" => rest,

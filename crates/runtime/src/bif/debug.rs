@@ -190,7 +190,7 @@ fn native_stack_left() -> Option<u64> {
     None
 }
 
-/// How a bitstring is stored: `heap_binary`, or `{refc_binary, Size, {binary, Capacity}, Flags}`.
+/// The storage of a bitstring: `heap_binary`, or `{refc_binary, Size, {binary, Capacity}, Flags}`.
 fn binary_info(cx: &mut Cx, t: Term) -> Term {
     let whole = t.whole();
     let Some(block) = whole.block() else {

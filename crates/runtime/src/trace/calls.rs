@@ -103,7 +103,7 @@ impl Spec {
     }
 }
 
-/// What a function's calls are traced for.
+/// The purposes for which a function's calls are traced.
 #[derive(Default, Clone)]
 pub struct Wanted {
     /// Calls by processes that are traced for calls; `true` includes calls from within the module.
@@ -152,7 +152,7 @@ impl Wanted {
     }
 }
 
-/// What a function's calls are traced for, with and without sessions.
+/// The purposes for which a function's calls are traced, with and without sessions.
 #[derive(Default)]
 struct All {
     /// Without a session.
@@ -425,7 +425,7 @@ fn look<T: Default>(m: Term, f: Term, arity: u32, look: impl FnOnce(&All) -> T) 
     })
 }
 
-/// What one side traces a function's calls for; `None` if there is no such function.
+/// One side's wishes for a function's calls; `None` if there is no such function.
 pub(crate) fn wanted(which: Which, m: Term, f: Term, arity: u32) -> Option<Wanted> {
     look(m, f, arity, |all| match which {
         None => all.plain.clone(),
@@ -461,7 +461,7 @@ pub(crate) fn wants_loaded(which: Which) -> bool {
     all.iter().any(|(w, _)| number_of(w.as_ref()) == number)
 }
 
-/// What calls of functions of modules loaded from now on will be traced for.
+/// One side's wishes for the functions of modules loaded from now on.
 pub(crate) fn wanted_of_loaded(which: Which) -> Wanted {
     let all = ON_LOAD.lock();
     let number = number_of(which);

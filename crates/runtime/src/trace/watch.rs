@@ -67,7 +67,7 @@ pub struct Wish {
     pub arity: Option<u32>,
     pub calls: usize,
     pub time: Duration,
-    /// How long the watch lasts if nobody asks for it again.
+    /// Duration of the watch if nobody asks for it again.
     pub patience: Duration,
 }
 

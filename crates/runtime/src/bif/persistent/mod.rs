@@ -280,7 +280,7 @@ struct Published {
 /// Number of counted regions alive above which small values get none: each takes at least a page.
 const MANY_REGIONS: usize = 1 << 14;
 
-/// How long a published term is kept.
+/// Lifetime of a published term.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
     /// For ever.
