@@ -3,8 +3,9 @@
 //! While the menu is open, ports neither read from nor write to the terminal, and since OTP 26 the
 //! terminal driver does not read either. A second Ctrl-C ends the emulator.
 
-use crate::bif::{memory, process_info};
 use crate::ets::{self, WriteConcurrency};
+use crate::natives::process::process_info;
+use crate::natives::system::memory;
 use crate::port;
 use crate::process::{self, registry};
 use crate::{code, halt, signal};

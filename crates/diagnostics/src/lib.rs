@@ -19,7 +19,7 @@ use purlin_kernel::{
     timer, waits,
 };
 use purlin_runtime::diagnostics::{Diagnostics, Text};
-use purlin_runtime::{bif, compiled, trace};
+use purlin_runtime::{compiled, natives, trace};
 use std::ffi::OsStr;
 use std::io;
 

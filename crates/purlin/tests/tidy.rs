@@ -283,7 +283,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "diagnostics",
             "backtrace",
             "trace",
-            "bif",
+            "natives",
             "compiled",
             "outside",
             "schedules",

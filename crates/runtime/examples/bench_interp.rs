@@ -51,7 +51,7 @@ fn call(m: Term, f: Term, args: &[Term], show: impl FnOnce(Term)) {
 }
 
 fn main() {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let mut args = std::env::args().skip(1);
     let Some(file) = args.next() else {

@@ -5,8 +5,8 @@
 //! argument, writes one row: the natives of that release that this runtime lacks when it emulates
 //! the release. Called by scripts/compatibility.sh.
 
-use purlin_runtime::bif::{self, tables};
 use purlin_runtime::code::is_builtin;
+use purlin_runtime::natives::{self, tables};
 use purlin_term::{atom, release};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -29,10 +29,10 @@ fn main() {
     if let Some(n) = std::env::args().nth(1) {
         let number = n.parse().expect("the number of a release");
         release::settle(number);
-        bif::install();
+        natives::install();
         return of_release(number, &wanted);
     }
-    bif::install();
+    natives::install();
     let (mut all, mut there) = (0, 0);
     let mut rows = String::new();
     for (m, functions) in &wanted {

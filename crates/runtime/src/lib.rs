@@ -2,9 +2,9 @@
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod backtrace;
-pub mod bif;
 pub mod compiled;
 pub mod diagnostics;
+pub mod natives;
 mod outside;
 pub mod schedules;
 pub mod start;

@@ -7,7 +7,7 @@ use crate::options::{self, EmulatorOptions, MessageQueueData};
 use crate::outside::World;
 use crate::process::ext::{MaxHeap, Settings};
 use crate::process::state::Priority;
-use crate::{bif, clock, code, filename, osenv, process, signal, threads, timer};
+use crate::{clock, code, filename, natives, osenv, process, signal, threads, timer};
 use purlin_io::gather;
 use purlin_term::frag::Fragment;
 use purlin_term::release::{self, MAY_LACK, PRELOADED};
@@ -51,7 +51,7 @@ fn preload(o: &EmulatorOptions) {
     if atom::existing("argument_list_decode_failure").is_some() {
         purlin_dist::input::end_arguments();
     }
-    let _ = bif::code::PRELOADED.set(names);
+    let _ = natives::code::loading::PRELOADED.set(names);
 }
 
 fn defaults(o: &EmulatorOptions) {
@@ -125,11 +125,11 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
         purlin_term::say!("purlin: +JPperf: {text}");
     }
     crate::compiled::start(o);
-    bif::install();
+    natives::install();
     purlin_kernel::outside::set_outside(&World);
     purlin_term::etf::aliases::on_many(signal::handle::look_at_aliases);
-    purlin_dist::input::set_options(bif::process::wanted_elsewhere);
-    purlin_dist::natives::set_alive(bif::links::is_alive);
+    purlin_dist::input::set_options(natives::process::spawn::wanted_elsewhere);
+    purlin_dist::natives::set_alive(natives::signals::monitors::is_alive);
     crate::events::set_sink(&crate::trace::Tracers);
     crate::code::breakpoint::set_breakpoints(&crate::trace::Tracers);
     clock::init();

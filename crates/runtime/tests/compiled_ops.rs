@@ -1117,7 +1117,7 @@ fn by_steps(w: &mut World, mut pc: *const u64) -> u64 {
 
 #[test]
 fn machine_code_does_what_steps_do() {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let number = |name: &str, or: u64| {
         let set = std::env::var(name).ok();

@@ -1,8 +1,8 @@
 //! Compares module `ets` with that of an installed `erl`, over generated operations and match
 //! specifications, and tests tables that several threads use at once.
 
-use purlin_runtime::bif::{Bif, tables};
 use purlin_runtime::cx::{Cx, Fail};
+use purlin_runtime::natives::{Bif, tables};
 use purlin_runtime::process;
 use purlin_term::etf::decode::{NoHooks, decode};
 use purlin_term::print::{Style, format_term};

@@ -18,7 +18,7 @@ fn beams(dir: &Path, out: &mut Vec<PathBuf>) {
 
 #[test]
 fn all_installed_modules_can_be_prepared() {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let mut files = Vec::new();
     for root in ["/usr/lib/erlang", "/usr/lib/elixir"] {
@@ -51,7 +51,7 @@ fn all_installed_modules_can_be_prepared() {
 /// module is lowered four times.
 #[test]
 fn installed_modules_have_images() {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     let mut files = Vec::new();
     for root in ["/usr/lib/erlang", "/usr/lib/elixir"] {
         beams(Path::new(root), &mut files);
@@ -69,7 +69,7 @@ fn installed_modules_have_images() {
 /// Damaged files end in an error or in code. No damaged byte causes a panic.
 #[test]
 fn damaged_modules_are_refused_or_prepared() {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let sound = include_bytes!("../../loader/tests/data/sample.beam");
     let mut prepared = 0;

@@ -15,7 +15,7 @@ use std::process::Command;
 
 /// Runs `m:f()` as the only process. Returns the result or the exit reason.
 fn call(m: Term, f: Term) -> String {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let mut cx: Box<Cx> = Cx::boxed(0);
     let mut cell: Box<std::mem::MaybeUninit<Process>> = Box::new(std::mem::MaybeUninit::zeroed());
@@ -148,7 +148,7 @@ fn load_libraries() {
             .args(["-noshell", "-eval", which])
             .output();
         let Ok(out) = out else { return };
-        purlin_runtime::bif::install();
+        purlin_runtime::natives::install();
         purlin_term::region::init();
         for path in String::from_utf8_lossy(&out.stdout).lines() {
             let bytes = std::fs::read(path).expect("a library module");

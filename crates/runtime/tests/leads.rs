@@ -25,7 +25,7 @@ fn check(pc: *const u64, arity: u32, what: &str) {
 #[test]
 fn every_address_of_a_call_leads_on() {
     set_uncompiled(NONE);
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let s = code::stubs();
     for (words, arity, what) in [
@@ -37,7 +37,7 @@ fn every_address_of_a_call_leads_on() {
         check(words.as_ptr(), arity, what);
     }
     let mut natives = 0;
-    for b in purlin_runtime::bif::tables().into_iter().flatten() {
+    for b in purlin_runtime::natives::tables().into_iter().flatten() {
         let (m, f) = (atom::intern(b.module), atom::intern(b.name));
         let e = code::export(m, f, b.arity.into());
         check(e.address(), e.arity, b.name);

@@ -1,8 +1,8 @@
 //! Compares natives of binaries, character data, I/O lists and patterns with those of an installed
 //! `erl`.
 
-use purlin_runtime::bif::{Bif, tables};
 use purlin_runtime::cx::{Cx, Fail};
+use purlin_runtime::natives::{Bif, tables};
 use purlin_term::etf::decode::{NoHooks, decode};
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, am, compare};

@@ -3,9 +3,9 @@
 
 mod common;
 
-use purlin_runtime::bif::Bif;
 use purlin_runtime::cx::{Cx, Fail};
 use purlin_runtime::io::{prim_file, prim_file_names};
+use purlin_runtime::natives::Bif;
 use purlin_runtime::process::Process;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 

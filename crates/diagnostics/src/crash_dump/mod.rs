@@ -14,7 +14,7 @@ use crate::options::CrashDumpFlags;
 use crate::process::Enter;
 use crate::process::{self, Process, SYSTEM};
 use crate::report::to_stderr;
-use crate::{bif, code, osenv, port, sched};
+use crate::{code, osenv, port, sched};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::sync::Mutex;
@@ -160,7 +160,11 @@ fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
     writeln!(w, "=erl_crash_dump:0.5")?;
     writeln!(w, "{}", ctime(&now))?;
     writeln!(w, "Slogan: {slogan}")?;
-    write!(w, "System version: {}", bif::system_info::system_version())?;
+    write!(
+        w,
+        "System version: {}",
+        crate::natives::system::system_info::system_version()
+    )?;
     writeln!(w, "Taints: ")?;
     writeln!(w, "Atoms: {}", atom::count())?;
     let me = sched::current();
@@ -538,7 +542,7 @@ fn modules(w: &mut dyn Write) -> io::Result<()> {
 }
 
 fn memory(w: &mut dyn Write) -> io::Result<()> {
-    let u = crate::bif::memory::usage();
+    let u = crate::natives::system::memory::usage();
     writeln!(w, "=memory")?;
     for (name, bytes) in u.named() {
         writeln!(w, "{name}: {bytes}")?;

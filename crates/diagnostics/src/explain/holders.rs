@@ -6,8 +6,8 @@
 //! far below the peak.
 
 use super::{memory, survey};
-use crate::bif::memory::usage;
 use crate::json::Json;
+use crate::natives::system::memory::usage;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! Memory usage.
 
 use super::{names, survey};
-use crate::bif::memory::usage;
 use crate::json::Json;
+use crate::natives::system::memory::usage;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_term};
 

@@ -229,7 +229,7 @@ fn of_persistent_terms() -> Ways {
     };
     let mut n = 0;
     let mut left = LOOKED;
-    crate::bif::persistent::each(|k, v| {
+    crate::natives::persistent::each(|k, v| {
         n += 1;
         let found = search(&[v], left);
         left = left.saturating_sub(found.looked);

@@ -7,9 +7,9 @@
 //! the sums.
 
 use super::names;
-use crate::bif::process_info;
 use crate::cx::Cx;
 use crate::json::Json;
+use crate::natives::process::process_info;
 use crate::process::registry;
 use crate::process::{self, Enter};
 use crate::sched;

@@ -2,10 +2,10 @@
 //! slices.
 
 use super::query::Query;
-use crate::bif::process_info;
 use crate::cx::Cx;
 use crate::explain::{names, survey};
 use crate::json::Json;
+use crate::natives::process::process_info;
 use crate::process::SENSITIVE;
 use crate::signal::receive;
 use purlin_runtime::backtrace;

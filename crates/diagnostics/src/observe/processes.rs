@@ -7,9 +7,9 @@
 
 use super::lease::{self, Thing};
 use super::query::{Key, Query, sort};
-use crate::bif::process_info;
 use crate::explain::{names, survey};
 use crate::json::Json;
+use crate::natives::process::process_info;
 use crate::process;
 use crate::process::registry;
 use purlin_term::frag::Fragment;

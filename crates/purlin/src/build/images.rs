@@ -27,7 +27,7 @@ pub fn add(otp: &OtpInstall, files: &mut Vec<Content>) {
     let Some(atoms) = Atoms::make(otp.release, &names) else {
         return;
     };
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     let file = |name: String, bytes| Content {
         name,
         bytes,

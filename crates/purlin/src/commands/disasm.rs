@@ -65,11 +65,11 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             .map_err(|error| damaged(&error))?;
     }
     if specific {
-        purlin_runtime::bif::install();
+        purlin_runtime::natives::install();
         text += &purlin_runtime::code::disasm_specific(&bytes).map_err(|error| damaged(&error))?;
     }
     if native {
-        purlin_runtime::bif::install();
+        purlin_runtime::natives::install();
         let is_wanted = |name: &str, arity: u32| {
             let f = function.as_ref();
             f.is_none_or(|f| f.name == name && f.arity.is_none_or(|a| a == arity))

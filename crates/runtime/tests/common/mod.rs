@@ -12,7 +12,7 @@ use std::process::Command;
 
 /// Runs `m:f()` as the only process. Returns the result or the exit reason.
 pub fn call(m: Term, f: Term) -> String {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let mut cx: Box<Cx> = Cx::boxed(0);
     let mut cell: Box<std::mem::MaybeUninit<Process>> = Box::new(std::mem::MaybeUninit::zeroed());
@@ -108,7 +108,7 @@ pub fn against_stock(source: &str, needs: &[&str]) {
         std::fs::create_dir_all(d).expect("a directory to work in");
     }
     // Modules loaded before the natives are installed keep their Erlang code, which calls itself.
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     let module = source.trim_end_matches(".erl");
     let want = stock(module, &dir, &theirs);
     let find = "io:put_chars([code:which(list_to_atom(M)) || [M|_] <- [init:get_plain_arguments()]]), halt().";

@@ -1,9 +1,9 @@
 //! Compares natives with an installed `erl`: a module there computes cases and their outcomes, and
 //! the natives here are called with the same arguments.
 
-use purlin_runtime::bif::{Bif, tables};
 use purlin_runtime::code::CodeHooks;
 use purlin_runtime::cx::{Cx, Fail};
+use purlin_runtime::natives::{Bif, tables};
 use purlin_term::etf::decode::decode;
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, am, compare};

@@ -1,35 +1,29 @@
-//! Natives of module `erts_debug`, and the tags of dynamic tracing.
+//! `erts_debug:get_internal_state/1` and `set_internal_state/2`.
 //!
-//! `get_internal_state/1` and `set_internal_state/2` accept only the items that this runtime can
-//! answer or carry out truthfully; all others are a `badarg`. As in stock, both are `undef` until
-//! `set_internal_state(available_internal_state, true)`.
+//! Both accept only the items that this runtime can answer or carry out truthfully; all others are a `badarg`. As in
+//! stock, both are `undef` until `set_internal_state(available_internal_state, true)`.
 
-use super::inspect::shared_words;
 use super::link_lists::{self, What};
-use super::system_info;
 use crate::code;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::ids;
+use crate::natives::system::system_info;
 use crate::process::{EXIT_PENDING, OFF_HEAP_QUEUE};
 use crate::sched::{binding, multi_scheduling};
-use crate::signal::{self, handle};
-use purlin_native::hashing::Hashing;
-use purlin_native::reschedule::{self, dirty_if_large};
-use purlin_term::bits::BsWriter;
+use crate::signal::handle;
+use purlin_native::reschedule::{self};
 use purlin_term::frag::Fragment;
-use purlin_term::graph::{Graph, Met};
-use purlin_term::layout::{self, CONS_TAIL};
+use purlin_term::layout::{self};
 use purlin_term::print::{Style, format_term};
 use purlin_term::release::{self, DEBUGGER};
-use purlin_term::word::{MIN_SMALL, Subtag};
-use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, etf, hash, region};
-use std::collections::{HashMap, HashSet};
+use purlin_term::word::MIN_SMALL;
+use purlin_term::{Alloc, NIL, Term, am, arith, atom, copy, etf, hash};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 static AVAILABLE: AtomicBool = AtomicBool::new(false);
 
-fn word(t: Term) -> &'static str {
+pub(super) fn word(t: Term) -> &'static str {
     if t.is_atom() { atom::name(t) } else { "" }
 }
 
@@ -55,7 +49,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         return Ok(Term::small(cx.reds.max(0)));
     }
     if word(item) == "persistent_term" {
-        let slots = Term::small(super::persistent::slots() as i64);
+        let slots = Term::small(crate::natives::persistent::slots() as i64);
         return Ok(cx.flatmap(&[am::TABLE], &[slots]));
     }
     // Natives always put the terms that they make where there is room.
@@ -79,7 +73,7 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
         return Ok(cx.uint(crate::sched::balances()));
     }
     if word(item) == "process_info_args" {
-        return Ok(super::process_info::all_items(cx));
+        return Ok(crate::natives::process::process_info::all_items(cx));
     }
     // Descriptors in a bad state, descriptors in use, and who selected them: ports and libraries.
     if word(item) == "check_io_debug" {
@@ -100,7 +94,11 @@ fn get_internal_state_1(cx: &mut Cx, [item]: [Term; 1]) -> BifResult {
     // The same figures as in a crash dump.
     if word(item) == "memory" {
         let mut l = NIL;
-        for (name, bytes) in super::memory::usage().named().into_iter().rev() {
+        for (name, bytes) in crate::natives::system::memory::usage()
+            .named()
+            .into_iter()
+            .rev()
+        {
             let pair = cx.tuple(&[atom::intern(name), Term::small(bytes as i64)]);
             l = cx.cons(pair, l);
         }
@@ -185,6 +183,7 @@ fn native_stack_left() -> Option<u64> {
         (r == 0).then(|| (&raw const here as u64).saturating_sub(lowest as u64))
     }
 }
+
 #[cfg(not(target_os = "linux"))]
 fn native_stack_left() -> Option<u64> {
     None
@@ -377,37 +376,9 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
     }
 }
 
-/// `disassemble({M, F, A})`, or `disassemble(Address)` of an instruction. The result is
-/// `{NextAddress, Text, {M, F, A}}` with the text of one op, `undef` if there is no such function,
-/// or `false` if no instruction is there.
-fn disassemble_1(cx: &mut Cx, [what]: [Term; 1]) -> BifResult {
-    let pc = match what.as_tuple() {
-        Some(&[m, f, a]) if m.is_atom() && f.is_atom() => {
-            let arity = a.as_small().ok_or(Fail::Badarg)?;
-            let found = code::current(m).and_then(|v| {
-                let mut all = v.functions.iter();
-                let one = all.find(|x| x.name == f.raw() && i64::from(x.arity) == arity)?;
-                Some(v.at(one.start))
-            });
-            match found {
-                Some(pc) => pc,
-                None => return Ok(am::UNDEF),
-            }
-        }
-        _ => arith::to_u64(what).ok_or(Fail::Badarg)? as *const u64,
-    };
-    let Some(d) = code::disasm_at(pc) else {
-        return Ok(am::FALSE);
-    };
-    let next = cx.uint(d.next as u64);
-    let text = cx.binary(format!("{pc:016p}: {}", d.text.trim_start()).as_bytes());
-    let mfa = cx.tuple(&[d.module, d.function, Term::small(i64::from(d.arity))]);
-    Ok(cx.tuple(&[next, text, mfa]))
-}
-
 /// Waits for that many milliseconds, or for ever, and handles signals meanwhile. Returns false if a
 /// signal ends the process.
-fn wait(cx: &mut Cx, ms: Option<u64>) -> bool {
+pub(super) fn wait(cx: &mut Cx, ms: Option<u64>) -> bool {
     let step = Duration::from_micros(200);
     let until = ms.map(|n| Instant::now() + Duration::from_millis(n));
     loop {
@@ -422,332 +393,7 @@ fn wait(cx: &mut Cx, ms: Option<u64>) -> bool {
     }
 }
 
-/// Sends `{Tag, Pid}`.
-fn tell(cx: &mut Cx, to: Term, tag: &str) {
-    let me = cx.self_pid();
-    signal::send_with(to, |a| a.tuple(&[atom::intern(tag), me]));
-}
-
-/// A debugging aid that the tests of dirty threads use. It runs on a dirty thread: `type` returns
-/// the kind of thread, `wait` takes time, `error` raises, `copy` makes a thousand copies, `send`
-/// sends `{ok, Pid}`, `reschedule` moves between the kinds, and the others report that they run,
-/// and wait.
-///
-/// `call` is the name and arguments of the native called first; errors show it.
-fn dirty_test(cx: &mut Cx, kind: &str, call: (&str, &[Term]), what: Term, arg: Term) -> BifResult {
-    let r = match (word(what), word(arg)) {
-        ("scheduler", "type") => Ok(atom::intern(kind)),
-        ("error", "notsup") => Err(cx.error(am::NOTSUP)),
-        ("error", "undef") => Err(cx.error(am::UNDEF)),
-        ("error", "badarith") => Err(cx.error(am::BADARITH)),
-        ("error", "system_limit") => Err(cx.error(am::SYSTEM_LIMIT)),
-        ("error", "noproc") => Err(cx.error(am::NOPROC)),
-        ("copy", _) => {
-            let copies: Vec<Term> = (0..1000).map(|_| copy::copy(arg, cx)).collect();
-            Ok(cx.list(&copies))
-        }
-        ("send", _) => {
-            tell(cx, arg, "ok");
-            Ok(am::OK)
-        }
-        ("wait", _) => match arith::to_u64(arg) {
-            Some(ms) => {
-                wait(cx, Some(ms));
-                Ok(am::OK)
-            }
-            None => Err(cx.error(am::BADARG)),
-        },
-        ("ready_wait6_done", _) => {
-            tell(cx, arg, "ready");
-            wait(cx, Some(6000));
-            tell(cx, arg, "done");
-            Ok(am::OK)
-        }
-        ("alive_waitexiting" | "alive_waitexitingonly", _) => {
-            tell(cx, arg, "alive");
-            wait(cx, None);
-            Ok(am::OK)
-        }
-        ("reschedule", _) => match arg.as_small() {
-            Some(0) => Ok(am::OK),
-            Some(n) if n > 0 => {
-                let next = match kind {
-                    _ if n % 4 != 0 => kind,
-                    "dirty_cpu" => "dirty_io",
-                    "dirty_io" => "normal",
-                    _ => "dirty_cpu",
-                };
-                return Err(go_on(cx, next, call, what, Term::small(n - 2)));
-            }
-            _ => Err(cx.error(am::BADARG)),
-        },
-        _ => Err(cx.error(am::BADARG)),
-    };
-    r.map_err(|e| {
-        cx.exc.native = Some((atom::intern("erts_debug"), atom::intern(call.0)));
-        purlin_native::errors::with_args(cx, e, call.1)
-    })
-}
-
-/// Continues on a thread of the other kind.
-fn go_on(cx: &mut Cx, kind: &str, call: (&str, &[Term]), what: Term, arg: Term) -> Fail {
-    let args = cx.list(call.1);
-    let name = atom::intern(call.0);
-    let state = cx.tuple(&[name, args, what, arg]);
-    let f = atom::intern(kind);
-    let target = crate::code::export(atom::intern("purlin"), f, 1);
-    cx.trap(target, &[state])
-}
-
-fn resumed(cx: &mut Cx, kind: &str, state: Term) -> BifResult {
-    let Some(&[name, args, what, arg]) = state.as_tuple() else {
-        return Err(Fail::Badarg);
-    };
-    let args = args.list_to_vec().ok_or(Fail::Badarg)?;
-    dirty_test(cx, kind, (word(name), &args), what, arg)
-}
-
-fn dirty_cpu_2(cx: &mut Cx, [what, arg]: [Term; 2]) -> BifResult {
-    dirty_test(cx, "dirty_cpu", ("dirty_cpu", &[what, arg]), what, arg)
-}
-fn dirty_io_2(cx: &mut Cx, [what, arg]: [Term; 2]) -> BifResult {
-    dirty_test(cx, "dirty_io", ("dirty_io", &[what, arg]), what, arg)
-}
-fn dirty_3(cx: &mut Cx, [kind, what, arg]: [Term; 3]) -> BifResult {
-    let call = ("dirty", &[kind, what, arg][..]);
-    match word(kind) {
-        "normal" => dirty_test(cx, "normal", call, what, arg),
-        k @ ("dirty_cpu" | "dirty_io") => Err(go_on(cx, k, call, what, arg)),
-        _ => Err(Fail::Badarg),
-    }
-}
-fn resumed_normal(cx: &mut Cx, [state]: [Term; 1]) -> BifResult {
-    resumed(cx, "normal", state)
-}
-fn resumed_cpu(cx: &mut Cx, [state]: [Term; 1]) -> BifResult {
-    resumed(cx, "dirty_cpu", state)
-}
-fn resumed_io(cx: &mut Cx, [state]: [Term; 1]) -> BifResult {
-    resumed(cx, "dirty_io", state)
-}
-
-/// The names of the instructions that the emulator executes.
-fn instructions_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    let mut l = NIL;
-    for op in purlin_isa::ops::OPS.iter().rev() {
-        let s = cx.string(op.name);
-        l = cx.cons(s, l);
-    }
-    Ok(l)
-}
-
-/// Words of the boxed term `t`, and the terms in it.
-///
-/// # Safety
-/// `t` is a live boxed term.
-unsafe fn parts(t: Term) -> (usize, impl Iterator<Item = Term>) {
-    // SAFETY: by the contract of this function.
-    unsafe {
-        let p = t.ptr();
-        let (from, to) = layout::term_range(p);
-        (layout::object_words(p), (from..to).map(move |i| *p.add(i)))
-    }
-}
-
-fn is_empty_tuple(t: Term) -> bool {
-    t.as_tuple().is_some_and(|e| e.is_empty())
-}
-
-/// Words of a sub-binary and its part of the original, as stock measures them. A sub-binary that
-/// starts and ends at byte boundaries counts as the binary that a copy of it would be.
-fn sub_binary_words(t: Term, original: Option<Term>) -> usize {
-    let (odd, bytes) = t.as_bits().map_or((0, 0), |b| {
-        (b.bit_offset as usize % 8 + b.bit_len % 8, b.bit_len / 8)
-    });
-    let own = if odd > 0 { layout::SUB_BIN_WORDS } else { 0 };
-    own + match original.and_then(|o| o.subtag()) {
-        Some(Subtag::RefcBin) => layout::REFC_BIN_WORDS,
-        _ => layout::HEAP_BIN_HEAD_WORDS + (bytes + odd.div_ceil(8)).div_ceil(8),
-    }
-}
-
-/// Words of a term. A subterm that is reached twice counts once. Literals, which belong to no
-/// process, do not count.
-fn size_shared_1(cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    dirty_if_large(cx, "erts_debug", "size_shared", &[t], t)?;
-    let mut met = Met::none(&cx.heap);
-    let mut counts = |t: Term| {
-        let literal = |p| region::is_region_ptr(p) && super::persistent::is_literal(p);
-        // `first` goes before `literal`, which takes a lock, so each subterm is looked up once.
-        met.first(t) && !literal(t.ptr())
-    };
-    // The binaries that large sub-binaries refer to.
-    let mut wholes = HashSet::<_, Hashing>::default();
-    let mut words = 0;
-    let mut todo = vec![t];
-    while let Some(mut t) = todo.pop() {
-        while t.is_list_ptr() && counts(t) {
-            words += 2;
-            if let Some((h, tl)) = t.as_cons() {
-                if !h.is_immed() {
-                    todo.push(h);
-                }
-                t = tl;
-            }
-        }
-        if t.is_boxed() && !is_empty_tuple(t) && counts(t) {
-            // SAFETY: `t` is a live boxed term.
-            let (n, mut inner) = unsafe { parts(t) };
-            if let Some(n) = shared_words(t, |p| wholes.insert(p)) {
-                words += n;
-                if t.as_fun().is_some() {
-                    todo.extend(inner);
-                }
-                continue;
-            }
-            if t.subtag() == Some(Subtag::SubBin) {
-                words += sub_binary_words(t, inner.next());
-                continue;
-            }
-            // Stock counts the nodes of large maps twice.
-            words += match t.is_map() && t.as_flatmap().is_none() {
-                true => 2 * n,
-                false => n,
-            };
-            todo.extend(inner);
-        }
-    }
-    cx.bump(words / 16);
-    Ok(Term::small(words as i64))
-}
-
-/// Whether no subterm is reached twice, and the term's words. With `SHARE`, regions are left out.
-fn reached_once<const SHARE: bool>(cx: &Cx, t: Term) -> (bool, usize) {
-    let g = Graph::<SHARE>::whole(t, Some(&cx.heap));
-    (!g.any_twice(), g.words())
-}
-
-/// Copies a term and keeps its sharing. Literals are copied on request.
-fn copy_shared_2(cx: &mut Cx, [t, literals]: [Term; 2]) -> BifResult {
-    let literals = literals.as_bool().ok_or(Fail::Badarg)?;
-    dirty_if_large(
-        cx,
-        "erts_debug",
-        "copy_shared",
-        &[t, Term::bool(literals)],
-        t,
-    )?;
-    let (once, words) = match literals {
-        true => reached_once::<false>(cx, t),
-        false => reached_once::<true>(cx, t),
-    };
-    if once {
-        cx.bump(words / 4);
-        return Ok(match literals {
-            true => copy::copy_whole(t, cx),
-            false => copy::copy(t, cx),
-        });
-    }
-    let stays = |t: Term| t.is_immed() || (!literals && region::is_region_ptr(t.ptr()));
-    let mut root = t;
-    let mut copies: HashMap<*mut Term, Term, Hashing> = HashMap::default();
-    // Slots that still hold a term of the original.
-    let mut todo: Vec<*mut Term> = vec![&mut root];
-    while let Some(slot) = todo.pop() {
-        // SAFETY: slots are words of copies made below, or `root`; originals are live terms.
-        unsafe {
-            let t = *slot;
-            if stays(t) {
-                continue;
-            }
-            if let Some(&c) = copies.get(&t.ptr()) {
-                *slot = c;
-                continue;
-            }
-            let c = if let Some((h, tl)) = t.as_cons() {
-                let c = cx.cons(h, tl);
-                todo.push(c.ptr());
-                todo.push(c.ptr().add(CONS_TAIL));
-                c
-            } else if matches!(
-                t.subtag(),
-                Some(Subtag::Tuple | Subtag::Record | Subtag::Map)
-            ) {
-                let n = layout::object_words(t.ptr());
-                let p = cx.alloc(n);
-                std::ptr::copy_nonoverlapping(t.ptr(), p, n);
-                let (from, to) = layout::term_range(p);
-                todo.extend((from..to).map(|i| p.add(i)));
-                Term::boxed_at(p)
-            } else {
-                // The terms in a fun or behind a sub-binary are copied with it.
-                match literals {
-                    true => copy::copy_whole(t, cx),
-                    false => copy::copy(t, cx),
-                }
-            };
-            copies.insert(t.ptr(), c);
-            *slot = c;
-        }
-    }
-    cx.bump(copies.len());
-    Ok(root)
-}
-
-/// The same bits after `offset` others, so that readers find them off byte boundaries.
-fn unaligned_bitstring_2(cx: &mut Cx, [bits, offset]: [Term; 2]) -> BifResult {
-    let offset = offset
-        .as_small()
-        .filter(|n| (1..8).contains(n))
-        .ok_or(Fail::Badarg)? as usize;
-    let bits = bits.as_bits().ok_or(Fail::Badarg)?;
-    let len = bits.bit_len;
-    let mut whole = BsWriter::new(cx, offset + len);
-    if !(whole.integer(Term::small(0), offset, false) && whole.bits(&bits, len)) {
-        return Err(Fail::Badarg);
-    }
-    cx.bump(len / 8192 + 1);
-    Ok(cx.sub_binary(whole.term, offset, len))
-}
-
-// This build has no probes for dynamic tracing, so there are no tags.
-
-fn dt_no_tag_0(_cx: &mut Cx, []: [Term; 0]) -> BifResult {
-    Ok(am::UNDEFINED)
-}
-fn dt_put_tag_1(_cx: &mut Cx, [_]: [Term; 1]) -> BifResult {
-    Ok(am::UNDEFINED)
-}
-fn dt_same_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    Ok(t)
-}
-fn dt_spread_tag_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    t.as_bool().map(|_| am::TRUE).ok_or(Fail::Badarg)
-}
-/// Accepts the result of `dt_spread_tag/1`.
-fn dt_restore_tag_1(_cx: &mut Cx, [t]: [Term; 1]) -> BifResult {
-    (t == am::TRUE).then_some(t).ok_or(Fail::Badarg)
-}
-
 crate::bifs! {
     Plain "erts_debug":"get_internal_state"/1 = get_internal_state_1;
     Plain "erts_debug":"set_internal_state"/2 = set_internal_state_2;
-    Plain "erts_debug":"dirty"/3 = dirty_3;
-    Plain "erts_debug":"instructions"/0 = instructions_0;
-    Plain "purlin":"normal"/1 = resumed_normal;
-    DirtyCpu "purlin":"dirty_cpu"/1 = resumed_cpu;
-    DirtyIo "purlin":"dirty_io"/1 = resumed_io;
-    Plain "erts_debug":"disassemble"/1 = disassemble_1;
-    DirtyCpu "erts_debug":"dirty_cpu"/2 = dirty_cpu_2;
-    DirtyIo "erts_debug":"dirty_io"/2 = dirty_io_2;
-    Plain "erts_debug":"size_shared"/1 = size_shared_1 [long];
-    Plain "erts_debug":"copy_shared"/2 = copy_shared_2 [long];
-    Plain "erts_debug":"unaligned_bitstring"/2 = unaligned_bitstring_2 [since(29)];
-    Plain "erlang":"dt_put_tag"/1 = dt_put_tag_1;
-    Plain "erlang":"dt_get_tag"/0 = dt_no_tag_0;
-    Plain "erlang":"dt_get_tag_data"/0 = dt_no_tag_0;
-    Plain "erlang":"dt_prepend_vm_tag_data"/1 = dt_same_1;
-    Plain "erlang":"dt_append_vm_tag_data"/1 = dt_same_1;
-    Plain "erlang":"dt_spread_tag"/1 = dt_spread_tag_1;
-    Plain "erlang":"dt_restore_tag"/1 = dt_restore_tag_1;
 }

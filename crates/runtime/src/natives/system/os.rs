@@ -1,5 +1,5 @@
 //! Natives of module `os`: environment, process number, signals. Natives that read clocks are in
-//! [`super::time`].
+//! [`super::super::time::clocks`].
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::os_signals::{self, Action};

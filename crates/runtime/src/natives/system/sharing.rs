@@ -4,9 +4,9 @@
 //! process, and `purlin:regions(Pid)` the regions that its heap refers to. Another process counts
 //! for itself, between two of its time slices.
 
-use super::process::ask_term;
 use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};
+use crate::natives::process::ask::ask_term;
 use crate::signal::share;
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::{Term, am};

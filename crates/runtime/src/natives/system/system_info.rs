@@ -418,11 +418,11 @@ items! {
     "taints": "Modules that have loaded native libraries." => |cx, _| cx.list(&purlin_nif::taints());
     "snifs": "Functions that are native from the start." => |cx, _| {
             let mut list = NIL;
-            for b in super::tables().into_iter().flatten() {
+            for b in purlin_native::bif::all() {
                 // Continuations of natives belong to no module; `yield/0` is an instruction.
                 let (m, f) = (atom::intern(b.module), atom::intern(b.name));
                 let own = b.module == "purlin" || b.name == "yield";
-                if !own && super::code::is_native(m, f, b.arity.into()) {
+                if !own && crate::natives::code::loading::is_native(m, f, b.arity.into()) {
                     let mfa = cx.tuple(&[m, f, Term::small(b.arity.into())]);
                     list = cx.cons(mfa, list);
                 }

@@ -4,12 +4,12 @@
 //! An inspected process answers between two time slices, when all its registers are known, and only
 //! while it is suspended.
 
-use super::inspect::flat_words;
-use super::process::ask_with;
 use crate::code::debugger::{self, Debug};
 use crate::code::stack::place;
 use crate::code::{self, Module, permission};
 use crate::cx::{BifResult, Cx, Fail};
+use crate::natives::process::ask::ask_with;
+use crate::natives::terms::inspect::flat_words;
 use crate::process::table;
 use crate::signal;
 use crate::{bifs, lazy_atoms};

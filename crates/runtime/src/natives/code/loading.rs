@@ -66,7 +66,7 @@ fn prepare_loading_2(cx: &mut Cx, [module, bin]: [Term; 2]) -> BifResult {
 }
 
 fn log(cx: &mut Cx, text: &str) {
-    let leader = super::process::group_leader_of(cx);
+    let leader = crate::process::group_leader_of(cx);
     report::send(
         report::Level::Error,
         leader,
@@ -223,7 +223,7 @@ fn send_copy_request_3(cx: &mut Cx, [pid, area, kind]: [Term; 3]) -> BifResult {
     let id = cx.tuple(&[area, kind, pid]);
     let request = cx.tuple(&[atom::intern("copy_literals"), id, am::TRUE]);
     let me = cx.self_pid();
-    super::process::system_task(cx, me, pid, atom::intern("inherit"), request)
+    crate::natives::process::tasks::system_task(me, pid, atom::intern("inherit"), request)
 }
 
 fn is_static(module: Term) -> bool {
@@ -242,7 +242,7 @@ fn library_functions(m: &Module) -> Vec<(Term, u32)> {
 }
 
 /// Whether a function appears native to programs: its module's file has no code for it.
-pub(super) fn is_native(m: Term, f: Term, arity: u32) -> bool {
+pub(in crate::natives) fn is_native(m: Term, f: Term, arity: u32) -> bool {
     let in_place = code::native(m, f, arity).is_some_and(|(_, row)| row.traits.in_place);
     // The one instruction for these was an Erlang function in earlier releases.
     let of_two = arity == 2 && m == am::ERLANG && matches!(atom::name(f), "min" | "max");

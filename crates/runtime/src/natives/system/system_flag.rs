@@ -121,7 +121,7 @@ pub(crate) fn outstanding_requests() -> u64 {
 
 /// The term of a `max_heap_size`.
 pub(crate) fn max_heap(cx: &mut Cx, m: Option<MaxHeap>) -> Term {
-    super::process::max_heap_term(cx, m)
+    crate::natives::process::option_terms::max_heap_term(cx, m)
 }
 
 /// The minimum heap size that is reported for new processes.
@@ -184,7 +184,7 @@ fn topology_of(t: Term) -> Option<Vec<CpuTopologyEntry>> {
 }
 
 fn warn(cx: &mut Cx, text: &str) {
-    let (leader, me) = (super::process::group_leader_of(cx), cx.self_pid());
+    let (leader, me) = (crate::process::group_leader_of(cx), cx.self_pid());
     report::send(
         report::Level::Warning,
         leader,
@@ -268,7 +268,7 @@ flags! {
         };
     "max_heap_size": "Default of the limit of heaps." => |cx, value| {
             let before = Some(process::max_heap_flags());
-            let new = super::process::max_heap(value, before).ok_or(Fail::Badarg)?;
+            let new = crate::natives::process::option_terms::max_heap(value, before).ok_or(Fail::Badarg)?;
             if new.words != 0 && (new.words as i64) < min_heap_size() {
                 return Err(Fail::Badarg);
             }
@@ -300,7 +300,7 @@ flags! {
         Ok(crate::trace::sequential::sequential_tracer_term(cx, &before))
     };
     "reset_seq_trace": "Drops the tokens of all processes." => |cx, _| {
-            super::trace::reset_tokens(cx);
+            crate::natives::tracing::seq_trace::reset_tokens(cx);
             Ok(am::TRUE)
         };
     "microstate_accounting": "Measures what threads do, or forgets it." => |_, value| match value {

@@ -3,7 +3,8 @@
 //! Another process is asked by a signal. It answers for a moment between two of its instructions,
 //! after everything that the asking process did to it before.
 
-use super::process::{ask_term, priority_atom, runs_undisturbed};
+use super::ask::{ask_term, runs_undisturbed};
+use super::option_terms::priority_atom;
 use crate::backtrace::backtrace;
 use crate::code;
 use crate::code::stack::{addresses, location, place};
