@@ -8,15 +8,26 @@
 //! Messages carry their sender only while a specification for received messages is set. A message
 //! that was in transit before counts as one of unknown origin.
 
-use super::calls::{Effects, Spec, matches};
-use super::{Which, flag, number_of, send_to_non_existing_process, state, who};
+use super::calls::effects::{Effects, matches};
+use super::calls::spec::Spec;
+use super::emit::emit;
+use super::frames::{Which, number_of};
+use super::state::{drop_tracer, state, who};
 use crate::cx::Cx;
+use crate::events::flag;
+use crate::lazy_atoms;
 use crate::process::{self, session::Session};
 use purlin_term::sync::RwLock;
 use purlin_term::unused::is_unused_here;
 use purlin_term::{NIL, Term, am, copy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+lazy_atoms! {
+    receive = "receive";
+    system = "system";
+    send_to_non_existing_process = "send_to_non_existing_process";
+}
 
 /// The events of messages that tracers receive.
 #[derive(Clone)]
@@ -89,8 +100,8 @@ fn wanted(cx: &mut Cx, which: Which, receive: bool, args: &[Term]) -> Option<Ter
 fn tell(cx: &mut Cx, which: Which, wanted: u32, items: &[Term], more: Term) {
     let (flags, tracer) = state(cx.process(), which);
     let me = cx.self_pid();
-    if flags != 0 && !tracer.is(me) && !super::emit(&tracer, flags, me, wanted, items, more) {
-        super::drop_tracer(cx.process(), which);
+    if flags != 0 && !tracer.is(me) && !emit(&tracer, flags, me, wanted, items, more) {
+        drop_tracer(cx.process(), which);
     }
 }
 
@@ -123,12 +134,12 @@ pub fn received(cx: &mut Cx, from: Option<Term>, msg: Term) {
     let (node, from) = match from {
         Some(part) if part.is_atom() => (part, am::UNDEFINED),
         Some(pid) => (purlin_term::node::this_name(), pid),
-        None => (super::system(), am::UNDEFINED),
+        None => (system(), am::UNDEFINED),
     };
     for (which, ..) in who(cx.process(), flag::RECEIVE) {
         let which = which.as_ref();
         if let Some(more) = wanted(cx, which, true, &[node, from, msg]) {
-            tell(cx, which, flag::RECEIVE, &[super::receive(), msg], more);
+            tell(cx, which, flag::RECEIVE, &[receive(), msg], more);
         }
     }
 }

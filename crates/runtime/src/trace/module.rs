@@ -5,7 +5,7 @@
 //! wants any event of the traced process is asked by `trace_status`. A module that is missing, or
 //! whose library is missing, answers no to both.
 
-use super::flag;
+use crate::events::flag;
 use crate::lazy_atoms;
 use crate::tracer::{OfModule, Tracer};
 use purlin_nif::{Kind, tracer_module};

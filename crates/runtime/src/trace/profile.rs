@@ -24,7 +24,7 @@ pub struct Profile {
     /// Word of the pid or port that gets the events; 0 for nobody.
     pub to: u64,
     pub flags: u32,
-    /// One of the flags for timestamps in [`super::flag`].
+    /// One of the flags for timestamps in [`crate::events::flag`].
     pub time: u32,
 }
 
@@ -46,7 +46,7 @@ pub fn get() -> Profile {
     // SAFETY: the word of a local pid or port.
     let gone = p.to != 0 && {
         let to = unsafe { Term::from_raw(p.to) };
-        !super::lives(to)
+        !crate::events::lives(to)
     };
     if gone {
         set(Profile::default());
@@ -59,10 +59,10 @@ pub fn get() -> Profile {
 fn tell(p: Profile, items: impl FnOnce(&mut dyn Alloc) -> Vec<Term>) {
     // SAFETY: the word of a local pid or port.
     let to = unsafe { Term::from_raw(p.to) };
-    let sent = super::tell(to, |a| {
+    let sent = super::emit::tell(to, |a| {
         let mut v = vec![profile()];
         v.extend(items(a));
-        v.extend(super::timestamp(a, p.time));
+        v.extend(super::emit::timestamp(a, p.time));
         a.tuple(&v)
     });
     if !sent {

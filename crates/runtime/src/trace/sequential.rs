@@ -1,8 +1,10 @@
 //! Sequential tracing: events of the tokens that go with messages. The tokens are in
 //! `signal/token.rs`.
 
-use super::{flag, module, timestamp};
+use super::emit::{tell as send_event, timestamp};
+use super::module;
 use crate::cx::Cx;
+use crate::events::flag;
 use crate::lazy_atoms;
 pub use crate::signal::token::*;
 use crate::tracer::Tracer;
@@ -148,7 +150,7 @@ pub fn tell(t: &Token, what: Term, to: Term, msg: Term) {
             return;
         }
     };
-    super::tell(tracer, |a| {
+    send_event(tracer, |a| {
         let serial = a.tuple(&[Term::small(t.previous), Term::small(t.serial)]);
         let (to, msg) = (copy::copy(to, a), copy::copy(msg, a));
         let from = copy::copy(t.from.term(), a);

@@ -1,6 +1,7 @@
 //! Trace sessions as programs see them: ownership, names and end.
 
-use super::{calls, messages, monitor};
+use super::calls::table;
+use super::{messages, monitor};
 use crate::cx::Cx;
 pub(crate) use crate::process::session::{Made, Session, all, find};
 use purlin_kernel::later;
@@ -47,7 +48,7 @@ pub(crate) fn named(t: Term) -> Option<Arc<Session>> {
 pub(crate) fn end(s: &Arc<Session>) -> bool {
     let first = s.end();
     if first {
-        calls::end(s);
+        table::end(s);
         messages::end(s);
         monitor::end(s.number);
     }

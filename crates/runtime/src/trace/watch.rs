@@ -8,7 +8,7 @@
 //!   removed.
 //! * The record is bounded: calls by [`CALLS`], each by [`ARGUMENTS`].
 
-use super::calls;
+use super::calls::table;
 use crate::code;
 use crate::cx::Cx;
 use purlin_term::Term;
@@ -90,7 +90,7 @@ pub fn begin(wish: Wish, full: fn()) -> Option<Arc<Watch>> {
     });
     // The first call may come before all breakpoints are set.
     *lock(&CURRENT) = Some(watch.clone());
-    let n = calls::change(
+    let n = table::change(
         None,
         watch.module,
         watch.function,
@@ -123,7 +123,7 @@ fn clear() {
     let Some(w) = lock(&CURRENT).take() else {
         return;
     };
-    calls::change(None, w.module, w.function, w.arity, false, &|w| {
+    table::change(None, w.module, w.function, w.arity, false, &|w| {
         w.watched = false
     });
 }
@@ -176,7 +176,7 @@ pub(super) fn seen(cx: &mut Cx, mfa: (Term, Term, u32), caller: *const u64) {
             arguments.push("...".to_string());
             break;
         }
-        let t = super::argument(cx, cx.x[i]);
+        let t = super::emit::argument(cx, cx.x[i]);
         let text = preview(t, ARGUMENT.min(room));
         room = room.saturating_sub(text.len());
         arguments.push(text);

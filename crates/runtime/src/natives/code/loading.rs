@@ -242,7 +242,7 @@ fn library_functions(m: &Module) -> Vec<(Term, u32)> {
 }
 
 /// Whether a function appears native to programs: its module's file has no code for it.
-pub(in crate::natives) fn is_native(m: Term, f: Term, arity: u32) -> bool {
+pub(crate) fn is_native(m: Term, f: Term, arity: u32) -> bool {
     let in_place = code::native(m, f, arity).is_some_and(|(_, row)| row.traits.in_place);
     // The one instruction for these was an Erlang function in earlier releases.
     let of_two = arity == 2 && m == am::ERLANG && matches!(atom::name(f), "min" | "max");

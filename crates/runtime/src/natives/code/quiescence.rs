@@ -24,10 +24,7 @@ static WAITING: Mutex<(Vec<(u64, Since)>, u64)> = Mutex::new((Vec::new(), 0));
 
 /// Runs `what`, which may set breakpoints, and returns its value once no thread executes the code
 /// that was invalidated for them.
-pub(in crate::natives) fn when_quiescent(
-    cx: &mut Cx,
-    what: impl FnOnce(&mut Cx) -> BifResult,
-) -> BifResult {
+pub(crate) fn when_quiescent(cx: &mut Cx, what: impl FnOnce(&mut Cx) -> BifResult) -> BifResult {
     let before = taken_back();
     let value = what(cx)?;
     if before == taken_back() {

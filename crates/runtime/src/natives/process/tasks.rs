@@ -42,12 +42,7 @@ fn garbage_collect_1(cx: &mut Cx, [mode]: [Term; 1]) -> BifResult {
 
 /// Handles a request of another process, at a point where the registers of this one are known
 /// roots.
-pub(in crate::natives) fn system_task(
-    requester: Term,
-    target: Term,
-    prio: Term,
-    request: Term,
-) -> BifResult {
+pub(crate) fn system_task(requester: Term, target: Term, prio: Term, request: Term) -> BifResult {
     if !target.is_pid() || (priority_of(prio).is_none() && prio != atom::intern("inherit")) {
         return Err(Fail::Badarg);
     }

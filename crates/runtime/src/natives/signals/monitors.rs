@@ -29,7 +29,7 @@ lazy_atoms! {
 }
 
 /// The options of a monitor.
-pub(in crate::natives) struct MonitorOptions {
+pub(crate) struct MonitorOptions {
     /// The message that the monitor sends has priority.
     pub urgent: bool,
     pub alias: AliasMode,
@@ -37,7 +37,7 @@ pub(in crate::natives) struct MonitorOptions {
 }
 
 /// Reads the options of a monitor; `None` if they are invalid.
-pub(in crate::natives) fn monitor_options(l: Term) -> Option<MonitorOptions> {
+pub(crate) fn monitor_options(l: Term) -> Option<MonitorOptions> {
     let mut o = MonitorOptions {
         urgent: false,
         alias: AliasMode::None,

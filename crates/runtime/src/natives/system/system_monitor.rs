@@ -27,7 +27,7 @@ lazy_atoms! {
 const LARGE_HEAP: u64 = 16384;
 
 /// The list of the monitored events.
-pub(in crate::natives) fn list(cx: &mut Cx, w: &Wanted) -> Term {
+pub(crate) fn list(cx: &mut Cx, w: &Wanted) -> Term {
     let mut v = Vec::new();
     if w.busy_dist_port {
         v.push(busy_dist_port());

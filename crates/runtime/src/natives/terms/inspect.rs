@@ -176,7 +176,7 @@ fn next_of_keys(cx: &mut Cx, keys: Term, m: Term, max: usize) -> BifResult {
 }
 
 /// Words of a copy of `t` without any sharing, literals included.
-pub(in crate::natives) fn flat_words(t: Term) -> usize {
+pub(crate) fn flat_words(t: Term) -> usize {
     let mut words = 0;
     let mut todo = vec![t];
     while let Some(mut t) = todo.pop() {
@@ -269,10 +269,7 @@ fn sub_binary_words(t: Term) -> usize {
 ///
 /// `whole` says whether the binary that a large sub-binary refers to is new, too. `None`: the size
 /// is that of the object's layout.
-pub(in crate::natives) fn shared_words(
-    t: Term,
-    whole: impl FnOnce(*mut Term) -> bool,
-) -> Option<usize> {
+pub(crate) fn shared_words(t: Term, whole: impl FnOnce(*mut Term) -> bool) -> Option<usize> {
     if !release::has(LARGE_BINARIES_IN_TWO) {
         return None;
     }
