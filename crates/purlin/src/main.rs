@@ -9,19 +9,19 @@
 //! unchanged, as arbitrary bytes, to tools with their own rules for flags; and the start of a
 //! runtime should cost no more than a few comparisons.
 
-mod assembled;
-mod below;
 mod build;
+mod bundled_emulators;
 mod commands;
 mod context;
+mod descendants;
 mod elf;
 mod explain;
 mod failure;
 mod find_otp;
-mod fresh;
 mod linker;
 mod observe;
 mod shims;
+mod temporary;
 mod watch;
 
 use std::ffi::{OsStr, OsString};

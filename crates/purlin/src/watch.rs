@@ -8,7 +8,7 @@
 //!
 //! An emulator is recognised by the name of its file, or of a file passed to a loader (`ld.so
 //! .../beam.smp`), or by the names of its threads, whatever its file is called and whether or not
-//! it has one. `crate::below` says which processes count.
+//! it has one. `crate::descendants` says which processes count.
 //!
 //! The system reports the number of the newest thread. It is read every few milliseconds, and
 //! threads with numbers in between are examined. So an emulator that ends soon is seen if it starts
@@ -28,8 +28,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::assembled;
-use crate::below::{Below, Marks, age};
+use crate::bundled_emulators;
+use crate::descendants::{Descendants, Marks, age};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, REFUSED, SYSTEM, reason, say};
 
 /// The variable for the mode. `strict`: another emulator is an error. `quiet`: the command is meant
@@ -61,7 +61,7 @@ pub fn is_strict() -> bool {
 
 /// The search for emulators.
 pub struct Watch {
-    below: Below,
+    descendants: Descendants,
     opened: Option<OwnedFd>,
     seen: Option<PathBuf>,
     /// Whether a finding is reported at once.
@@ -76,7 +76,7 @@ impl Watch {
     /// `emulators` is noticed at once.
     fn new(marks: &Marks, command: u32, emulators: &[PathBuf]) -> Watch {
         Watch {
-            below: Below::new(marks, command),
+            descendants: Descendants::new(marks, command),
             opened: notice(emulators),
             seen: None,
             at_once: false,
@@ -87,8 +87,8 @@ impl Watch {
     /// Records what was seen, if anything.
     fn note(&mut self, seen: Option<PathBuf>) {
         self.seen = seen;
-        if let Some(said) = self.said().filter(|_| self.at_once) {
-            say(said);
+        if let Some(message) = self.message().filter(|_| self.at_once) {
+            say(message);
         }
     }
 
@@ -112,9 +112,9 @@ impl Watch {
                     drain(fd);
                 }
                 std::thread::sleep(SETTLE);
-                self.note(look(&self.below));
+                self.note(look(&self.descendants));
             } else if all_at.elapsed() >= SELDOM {
-                self.note(look(&self.below));
+                self.note(look(&self.descendants));
                 all_at = Instant::now();
             }
             pause = match self.look_at_new() {
@@ -124,8 +124,8 @@ impl Watch {
         }
         let until = Instant::now() + AT_LAST;
         while self.seen.is_none() {
-            self.note(look(&self.below));
-            if Instant::now() >= until || !is_one_young(&self.below) {
+            self.note(look(&self.descendants));
+            if Instant::now() >= until || !is_one_young(&self.descendants) {
                 return;
             }
             std::thread::sleep(OFTEN);
@@ -144,15 +144,15 @@ impl Watch {
             // Numbers restart from the beginning after the largest.
             self.note(match now.checked_sub(before) {
                 Some(count) if count < MANY => {
-                    (before + 1..=now).find_map(|id| emulator(&self.below, id))
+                    (before + 1..=now).find_map(|id| emulator(&self.descendants, id))
                 }
-                _ => look(&self.below),
+                _ => look(&self.descendants),
             });
         }
         last != Some(now)
     }
 
-    fn said(&self) -> Option<String> {
+    fn message(&self) -> Option<String> {
         let seen = self.seen.as_ref()?;
         Some(format!(
             "purlin: the command started {}, which is not Purlin: it names that emulator, or can't read Purlin's",
@@ -223,14 +223,14 @@ fn look_on(marks: &Marks, command: u32, emulators: &[PathBuf]) {
     // Reporting at the end may be too late: with the first process of a container all others end.
     watch.at_once = true;
     watch.until_end(|pause, opened| wait_for(&process, opened, pause));
-    say_of_releases(since);
+    report_releases(since);
 }
 
 /// Reports releases made by the command that will not run on Purlin.
-fn say_of_releases(since: SystemTime) {
-    let made = std::env::current_dir().map(|dir| assembled::with_an_emulator(&dir, since));
+fn report_releases(since: SystemTime) {
+    let made = std::env::current_dir().map(|dir| bundled_emulators::releases_since(&dir, since));
     for release in made.unwrap_or_default() {
-        say(assembled::said(&release));
+        say(bundled_emulators::note(&release));
     }
 }
 
@@ -274,7 +274,7 @@ extern "C" fn pass_on(signal: libc::c_int) {
 }
 
 /// Runs the command as a child, and fails if it started another emulator.
-pub fn strictly(
+pub fn run_strict(
     program: &Path,
     name: &OsStr,
     args: &[OsString],
@@ -331,11 +331,11 @@ pub fn strictly(
             Err(_) => Waited::Ended,
         }
     });
-    say_of_releases(since);
-    if let Some(said) = watch.said() {
-        return Err(Failure::new(REFUSED, said));
+    report_releases(since);
+    if let Some(message) = watch.message() {
+        return Err(Failure::new(REFUSED, message));
     }
-    let status = status.ok_or_else(|| Failure::new(SYSTEM, "purlin: the command is lost"))?;
+    let status = status.ok_or_else(|| Failure::new(SYSTEM, "purlin: lost track of the command"))?;
     let code = status.code().unwrap_or(0);
     Ok(status.signal().map_or(code as u8, |n| 128 + n as u8))
 }
@@ -372,25 +372,25 @@ fn newest() -> Option<u32> {
 }
 
 /// A stock emulator that was started by the command.
-fn look(below: &Below) -> Option<PathBuf> {
+fn look(descendants: &Descendants) -> Option<PathBuf> {
     numbers("/proc".as_ref()).find_map(|process| {
         let dir = PathBuf::from(format!("/proc/{process}"));
-        let its_threads = || numbers(&dir.join("task")).find_map(|id| emulator(below, id));
-        match below.is_marked(&dir) {
+        let its_threads = || numbers(&dir.join("task")).find_map(|id| emulator(descendants, id));
+        match descendants.is_marked(&dir) {
             true => its_threads(),
-            false => emulator(below, process),
+            false => emulator(descendants, process),
         }
     })
 }
 
 /// Whether the command has started a process, other than Purlin, a moment ago.
-fn is_one_young(below: &Below) -> bool {
+fn is_one_young(descendants: &Descendants) -> bool {
     let own = std::process::id();
     numbers("/proc".as_ref()).any(|process| {
         let dir = PathBuf::from(format!("/proc/{process}"));
         process != own
             && age(process).is_some_and(|age| age < YOUNG)
-            && below.is_marked(&dir)
+            && descendants.is_marked(&dir)
             && fs::read(dir.join("comm")).is_ok_and(|name| !name.starts_with(b"purlin"))
             && fs::read_link(dir.join("exe")).is_ok()
     })
@@ -403,14 +403,14 @@ fn numbers(dir: &Path) -> impl Iterator<Item = u32> + use<> {
 }
 
 /// The emulator that this process or thread belongs to, if the command started it.
-fn emulator(below: &Below, id: u32) -> Option<PathBuf> {
+fn emulator(descendants: &Descendants, id: u32) -> Option<PathBuf> {
     let dir = PathBuf::from(format!("/proc/{id}"));
     let name = fs::read(dir.join("comm")).ok()?;
     let loaded = || named_for_loader(&name, &dir);
     if !(name.starts_with(STOCK) || is_scheduler(&name) || loaded().is_some()) {
         return None;
     }
-    if !below.has(id, &dir) {
+    if !descendants.has(id, &dir) {
         return None;
     }
     // If the file cannot be read, the name still can.

@@ -443,7 +443,7 @@ fn what_keeps_no_accounts_says_so() {
     let output = scratch.purlin(&["explain", &running.pid()]);
     assert_eq!(output.status.code(), Some(68), "{output:?}");
     assert!(
-        err(&output).contains("is no Purlin of this user that can be asked"),
+        err(&output).contains("is not a Purlin of this user that answers"),
         "{output:?}"
     );
     // A folder that cannot be made private is not used; the program runs anyway.
@@ -490,7 +490,7 @@ fn bad_input_is_one_line_and_a_status() {
             "other.json: the answer is of form purlin-measure/1, this is purlin-explain/1".into(),
         ),
         (&["4000000000"], 68, "there is no process 4000000000".into()),
-        (&["1"], 68, "process 1 is no Purlin of this user that can be asked (+Fexplain false?)".into()),
+        (&["1"], 68, "process 1 is not a Purlin of this user that answers (+Fexplain false?)".into()),
     ] {
         let output = scratch.purlin(&[&["explain"][..], args].concat());
         let expected = format!("purlin: {message}\n");

@@ -155,7 +155,7 @@ fn disasm_shows_what_each_instruction_becomes() {
         (
             &["disasm", "--native", "busy.beam", "busy:fib/x"],
             2,
-            "is no MODULE:FUNCTION/ARITY",
+            "is not MODULE:FUNCTION/ARITY",
         ),
         (
             &["disasm", "busy.beam", "busy:fib/1"],

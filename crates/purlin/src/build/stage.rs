@@ -19,7 +19,7 @@ use super::{Content, Manifest, shown, tool};
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, REFUSED, SYSTEM, USAGE, reason, say, say_text};
 use crate::find_otp;
-use crate::fresh::Folder;
+use crate::temporary::Folder;
 
 const STAGE: &str = include_str!("stage.erl");
 /// The program that asks the system's resolver; every start of OTP runs it.
@@ -112,7 +112,7 @@ pub fn stage(
     let known = "a release, a project with mix.exs, or one with rebar.config";
     Err(Failure::new(
         USAGE,
-        format!("purlin: {input} is none of {known}"),
+        format!("purlin: {input} is not one of {known}"),
     ))
 }
 
@@ -218,7 +218,7 @@ fn file(context: &Context, input: &Path, apps: &str) -> Result<(Manifest, Vec<Co
     let mut files = Vec::new();
     collect(&out, "", &mut files, 0)?;
     preloaded(&otp, &mut files)?;
-    tell_of_libraries(&files);
+    warn_of_libraries(&files);
     let manifest = Manifest {
         name,
         version: "0".into(),
@@ -268,7 +268,7 @@ fn collect(dir: &Path, below: &str, files: &mut Vec<Content>, depth: usize) -> R
     if depth > DEEPEST {
         return Err(Failure::new(
             NO_INPUT,
-            format!("purlin: {} goes too deep", shown(dir)),
+            format!("purlin: {} is nested too deeply", shown(dir)),
         ));
     }
     for entry in fs::read_dir(dir).map_err(|e| unreadable(dir, &e))? {
@@ -276,7 +276,7 @@ fn collect(dir: &Path, below: &str, files: &mut Vec<Content>, depth: usize) -> R
         let Some(name) = path.file_name().and_then(OsStr::to_str) else {
             return Err(Failure::new(
                 NO_INPUT,
-                format!("purlin: the name of {} is no UTF-8", shown(&path)),
+                format!("purlin: the name of {} is not UTF-8", shown(&path)),
             ));
         };
         let name = format!("{below}{name}");
@@ -316,7 +316,10 @@ fn preloaded(otp: &OtpInstall, files: &mut Vec<Content>) -> Result<(), Failure> 
         let from = otp.bindir.join(RESOLVER);
         Failure::new(
             NO_INPUT,
-            format!("purlin: {} is no program that can lie in an executable, and the OTP on PATH has no other", shown(&from)),
+            format!(
+                "purlin: {} cannot be put into an executable, and the OTP on PATH has no other",
+                shown(&from)
+            ),
         )
     })?;
     files.push(Content {
@@ -457,7 +460,7 @@ fn release(context: &Context, dir: &Path) -> Result<(Manifest, Vec<Content>), Fa
     if let Ok(rel) = fs::read_to_string(dir.join(&at).join(format!("{name}.rel"))) {
         left_out(&otp, dir, &rel, &mut files)?;
     }
-    tell_of_libraries(&files);
+    warn_of_libraries(&files);
     let manifest = Manifest {
         name,
         version,
@@ -515,10 +518,10 @@ fn flags(text: &str) -> Vec<String> {
 
 /// Warns of native libraries that may not work: those that need another library beside them cannot
 /// be loaded from memory, and files that C code opens itself are not found.
-fn tell_of_libraries(files: &[Content]) {
+fn warn_of_libraries(files: &[Content]) {
     for (library, needed) in tied(files) {
         say(format_args!(
-            "purlin: {library} needs {needed}, which lies in the executable: the system won't find it there, so the library will not load"
+            "purlin: {library} will not load: it needs {needed}, which will be inside the executable, where the system can't find it"
         ));
     }
     for (library, file, n) in with_files(files) {
@@ -527,7 +530,7 @@ fn tell_of_libraries(files: &[Content]) {
             n => format!("{file} and {} more", n - 1),
         };
         say(format_args!(
-            "purlin: {files} will lie in the executable: if {library} opens it itself, from C, it won't be found there"
+            "purlin: {files} will be inside the executable, where {library} can't find it if it opens it itself, from C"
         ));
     }
 }

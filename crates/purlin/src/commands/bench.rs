@@ -75,7 +75,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         Some(_) => None,
     };
     report.show(|| match plan.form {
-        Form::Table => report.table() + &told(spent.as_ref()),
+        Form::Table => report.table() + &costs_text(spent.as_ref()),
         Form::Json => {
             let mut all = report.json();
             if let (Json::Object(pairs), Some(spent)) = (&mut all, spent) {
@@ -180,7 +180,7 @@ fn spent(command: Option<&Command>) -> Result<Option<Json>, Failure> {
     ])))
 }
 
-fn told(spent: Option<&Json>) -> String {
+fn costs_text(spent: Option<&Json>) -> String {
     let Some(spent) = spent else {
         return String::new();
     };

@@ -12,7 +12,7 @@ use super::erts::own_program;
 use crate::build::{images, pack, shown, stage};
 use crate::context::Context;
 use crate::failure::{Failure, SYSTEM, USAGE, reason};
-use crate::fresh;
+use crate::temporary;
 
 const USE: &str = "purlin build FILE|PROJECT -o OUT [--apps A,B]";
 
@@ -49,7 +49,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         _ => Path::new("."),
     };
     let written = |e| system(&format!("write {}", shown(&out)), &e);
-    let (mut file, fresh) = fresh::file(folder, ".purlin-build", 0o600).map_err(written)?;
+    let (mut file, fresh) = temporary::file(folder, ".purlin-build", 0o600).map_err(written)?;
     let done = file
         .write_all(&bytes)
         .and_then(|()| file.set_permissions(fs::Permissions::from_mode(0o755)))

@@ -127,7 +127,7 @@ fn wanted(text: &str) -> Result<Wanted, Failure> {
     let wrong = || {
         Failure::new(
             USAGE,
-            format!("purlin: '{text}' is no MODULE:FUNCTION/ARITY"),
+            format!("purlin: '{text}' is not MODULE:FUNCTION/ARITY"),
         )
     };
     let (module, rest) = match text.split_once(':') {

@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::become_program_named;
-use crate::below::Marks;
 use crate::context::Context;
+use crate::descendants::Marks;
 use crate::failure::{Failure, NOT_FOUND, USAGE, say};
 use crate::watch;
 
@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             let name = name_for(&path, program, &otp.root);
             let emulators = [otp.bindir.join("beam.smp")];
             if watch::is_strict() {
-                return watch::strictly(&path, name, args, &environment.0, &marks, &emulators);
+                return watch::run_strict(&path, name, args, &environment.0, &marks, &emulators);
             }
             if !watch::is_quiet() {
                 watch::beside(&marks, &emulators);

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::explain::check::Check;
 use crate::explain::{check, profile, text, variables};
 use crate::failure::{CHECK_FAILED, Failure, NO_ANSWER, NO_INPUT, SYSTEM, USAGE, reason, say};
-use crate::fresh::{self, Folder};
+use crate::temporary::{self, Folder};
 
 /// Time limit for the answer of an emulator.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -65,13 +65,13 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         Some("run") if rest.is_empty() => Err(wrong(
             "explain run needs a file: purlin explain run FILE [ARGS]",
         )),
-        Some("run") => run_and_tell(context, &options, "run", rest),
+        Some("run") => run_and_report(context, &options, "run", rest),
         Some("exec") if rest.first().is_none_or(|w| w == "--" && rest.len() == 1) => Err(wrong(
             "explain exec needs a command: purlin explain exec -- COMMAND [ARGS]",
         )),
-        Some("exec") => run_and_tell(context, &options, "exec", rest),
+        Some("exec") => run_and_report(context, &options, "exec", rest),
         Some("show") => match rest {
-            [file] => tell(&options, &read(Path::new(file))?, false),
+            [file] => show(&options, &read(Path::new(file))?, false),
             _ => Err(wrong("explain show needs a file: purlin explain show FILE")),
         },
         Some("diff") => match rest {
@@ -100,7 +100,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             let mut answer =
                 checked(answer).map_err(|why| Failure::new(NO_ANSWER, format!("purlin: {why}")))?;
             variables::name(context, &mut answer, options.top, None);
-            tell(&options, &answer, false)
+            show(&options, &answer, false)
         }
     }
 }
@@ -201,7 +201,7 @@ pub fn answer_of(pid: u32, request: &str) -> Result<Json, Failure> {
             format!("there is no process {pid}")
         }
         None => {
-            format!("process {pid} is no Purlin of this user that can be asked (+Fexplain false?)")
+            format!("process {pid} is not a Purlin of this user that answers (+Fexplain false?)")
         }
     }))
 }
@@ -242,7 +242,7 @@ pub fn read(file: &Path) -> Result<Json, Failure> {
 
 /// Runs `purlin COMMAND WORDS` and shows its costs. The status is the program's, unless a check
 /// fails.
-fn run_and_tell(
+fn run_and_report(
     context: &Context,
     options: &Options,
     command: &str,
@@ -273,13 +273,15 @@ fn run_and_tell(
     if std::fs::metadata(&file.0).map_or(0, |m| m.len()) == 0 {
         // A program that could not be started has given the reason.
         if code == 0 || status.signal().is_some() {
-            say("purlin: the program left nothing to explain: it ran on no Purlin, or was killed");
+            say(
+                "purlin: the program left nothing to explain: it did not run on Purlin, or was killed",
+            );
         }
         return Ok(if code == 0 { NO_ANSWER } else { code });
     }
     let mut answer = read(&file.0)?;
     variables::name(context, &mut answer, options.top, Some(&objects.0));
-    let told = tell(options, &answer, true)?;
+    let told = show(options, &answer, true)?;
     Ok(if told == 0 { code } else { told })
 }
 
@@ -288,7 +290,7 @@ pub struct Answer(pub PathBuf);
 
 impl Answer {
     pub fn new() -> std::io::Result<Answer> {
-        let (_, path) = fresh::file(&std::env::temp_dir(), "purlin-explain", 0o600)?;
+        let (_, path) = temporary::file(&std::env::temp_dir(), "purlin-explain", 0o600)?;
         Ok(Answer(path))
     }
 }
@@ -301,7 +303,7 @@ impl Drop for Answer {
 
 /// Shows an answer on standard output, or on standard error if a program `ran`, which has standard
 /// output for itself.
-fn tell(options: &Options, answer: &Json, ran: bool) -> Result<u8, Failure> {
+fn show(options: &Options, answer: &Json, ran: bool) -> Result<u8, Failure> {
     let text = match options.form {
         Form::Text => text::shown(answer, options.top).into_bytes(),
         Form::Json => format!("{answer}\n").into_bytes(),
@@ -324,7 +326,7 @@ fn tell(options: &Options, answer: &Json, ran: bool) -> Result<u8, Failure> {
             print_bytes(&text)?;
         }
     }
-    held(
+    report_failed(
         options
             .checks
             .iter()
@@ -342,7 +344,7 @@ fn differences(options: &Options, before: &Json, after: &Json) -> Result<u8, Fai
         Form::Text => print(&check::text(&found, before, after, options.top))?,
         _ => return Err(wrong("explain diff shows text or --json")),
     };
-    held(
+    report_failed(
         options
             .checks
             .iter()
@@ -351,7 +353,7 @@ fn differences(options: &Options, before: &Json, after: &Json) -> Result<u8, Fai
 }
 
 /// Reports which checks failed.
-fn held(failed: impl Iterator<Item = Result<String, String>>) -> Result<u8, Failure> {
+fn report_failed(failed: impl Iterator<Item = Result<String, String>>) -> Result<u8, Failure> {
     let mut code = 0;
     for line in failed {
         say(format_args!("purlin: {}", line.map_err(wrong)?));

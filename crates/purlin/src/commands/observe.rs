@@ -68,7 +68,7 @@ fn only() -> Result<u32, Failure> {
     match &socket::running()[..] {
         [] => Err(Failure::new(
             NO_ANSWER,
-            "purlin: no Purlin of this user runs that can be asked",
+            "purlin: no Purlin of this user is running that answers",
         )),
         [pid] => Ok(*pid),
         several => {

@@ -61,10 +61,18 @@ const fn option(name: &'static str, argument: &'static str, doc: &'static str) -
     }
 }
 
-const RUNS: OptionRow = option("--runs", "N", "runs of each that are kept (10)");
-const WARMUP: OptionRow = option("--warmup", "N", "rounds before them that are not (1)");
-const SHOW: OptionRow = option("--show", "", "what commands print goes to standard error");
-const ANY_STATUS: OptionRow = option("--any-status", "", "measure what fails, too");
+const RUNS: OptionRow = option("--runs", "N", "measured runs of each command (10)");
+const WARMUP: OptionRow = option(
+    "--warmup",
+    "N",
+    "rounds before them that are not measured (1)",
+);
+const SHOW: OptionRow = option(
+    "--show",
+    "",
+    "show the output of commands on standard error",
+);
+const ANY_STATUS: OptionRow = option("--any-status", "", "measure failing commands, too");
 const JSON: OptionRow = option("--json", "", "the answer as JSON");
 const CSV: OptionRow = option("--csv", "", "a line for each run, with commas");
 
@@ -167,11 +175,7 @@ pub static COMMANDS: &[CommandRow] = &[
         takes: Takes::Files(&["exs", "ex", "erl", "escript", "beam"]),
         options: &[
             option("--output", "OUT", "the executable to make; -o for short"),
-            option(
-                "--apps",
-                "A,B",
-                "applications that the program names nowhere",
-            ),
+            option("--apps", "A,B", "further applications to include"),
         ],
         run: build::run,
     },
@@ -183,11 +187,11 @@ pub static COMMANDS: &[CommandRow] = &[
         takes: Takes::Files(&["beam"]),
         options: &[
             option("--generic", "", "the instructions of the file"),
-            option("--specific", "", "what the interpreter runs"),
+            option("--specific", "", "the ops that the interpreter runs"),
             option(
                 "--native",
                 "",
-                "the machine code of its functions, or of the one that is named",
+                "the machine code of all functions, or of the named one",
             ),
         ],
         run: disasm::run,
@@ -195,14 +199,14 @@ pub static COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "bench",
         arguments: "FILE [ARGS]",
-        doc: "what a program takes, here and on stock in turn",
+        doc: "measure a program, here and on stock in turn",
         stock: false,
         takes: PROGRAMS,
         options: &[
             option(
                 "--against",
                 "stock|DIR",
-                "run the file there too: the stock emulator, or that of another root",
+                "run the file on the stock emulator, too, or on that of another root",
             ),
             RUNS,
             WARMUP,
@@ -225,11 +229,11 @@ pub static COMMANDS: &[CommandRow] = &[
             option("--collapsed", "", "stacks as lines, for flame graphs"),
             option("--speedscope", "", "a profile for Speedscope"),
             option("--pprof", "", "a profile for pprof"),
-            option("--to", "FILE", "write there"),
+            option("--to", "FILE", "write to this file"),
             option(
                 "--fail-if",
                 "'MEASURE > N'",
-                "status 3 if that is so; < too, and again and again",
+                "status 3 if that holds; also with <; may be repeated",
             ),
         ],
         run: explain::run,
@@ -307,7 +311,7 @@ pub static COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "measure",
         arguments: "-- COMMAND [-- COMMAND]",
-        doc: "what commands take: time, memory, energy",
+        doc: "measure commands: time, memory, energy",
         stock: false,
         takes: Takes::Command,
         options: &[
@@ -316,14 +320,10 @@ pub static COMMANDS: &[CommandRow] = &[
             option(
                 "--name",
                 "TEXT",
-                "the name of the first command; again: of the next",
+                "the name of the first command; repeated: of the next",
             ),
-            option("--input", "FILE", "what each run reads"),
-            option(
-                "--separator",
-                "WORD",
-                "stands between commands in the place of --",
-            ),
+            option("--input", "FILE", "the standard input of each run"),
+            option("--separator", "WORD", "separates commands in place of --"),
             SHOW,
             ANY_STATUS,
             JSON,
@@ -383,7 +383,10 @@ pub static ENVIRONMENT: &[(&str, &str)] = &[
         "PURLIN_EXEC=strict",
         "exec fails if the command started an emulator that is not Purlin",
     ),
-    ("PURLIN_EXEC=quiet", "exec doesn't look for one"),
+    (
+        "PURLIN_EXEC=quiet",
+        "exec does not look for other emulators",
+    ),
     (
         "ERL_AFLAGS ERL_FLAGS ERL_ZFLAGS",
         "flags for erl, before and after those given",

@@ -15,7 +15,7 @@ use purlin_runtime::code::objects;
 
 use super::{number, word};
 use crate::context::Context;
-use crate::fresh::Folder;
+use crate::temporary::Folder;
 
 /// Maximum number of funs that are looked up.
 const MOST: usize = 50;

@@ -28,7 +28,7 @@ fn folders(dir: &Path, prefix: &str) -> Vec<PathBuf> {
 }
 
 /// Releases in the project `dir` that have got an emulator since then.
-pub fn with_an_emulator(dir: &Path, since: SystemTime) -> Vec<PathBuf> {
+pub fn releases_since(dir: &Path, since: SystemTime) -> Vec<PathBuf> {
     let since = since
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |t| t.as_secs() as i64);
@@ -49,10 +49,10 @@ pub fn with_an_emulator(dir: &Path, since: SystemTime) -> Vec<PathBuf> {
 }
 
 /// The note about such a release.
-pub fn said(release: &Path) -> String {
+pub fn note(release: &Path) -> String {
     format!(
-        "purlin: {} has stock's emulator in it and will run on that: name the folder that 'purlin erts' makes as include_erts, for \
-         relx behind any {{mode, …}} and not beside one in a profile",
+        "purlin: {} contains stock's emulator and will run on that: set include_erts to the folder \
+         that 'purlin erts' makes, for relx after any {{mode, …}} and not beside one in a profile",
         release.display()
     )
 }
@@ -68,15 +68,12 @@ mod tests {
         let bin = dir.join("_build/prod/rel/one/erts-13.1.5/bin");
         fs::create_dir_all(&bin).expect("is made");
         let now = SystemTime::now() - Duration::from_secs(2);
-        assert_eq!(with_an_emulator(&dir, now), Vec::<PathBuf>::new());
+        assert_eq!(releases_since(&dir, now), Vec::<PathBuf>::new());
         fs::write(bin.join("beam.smp"), "").expect("is written");
-        assert_eq!(
-            with_an_emulator(&dir, now),
-            [dir.join("_build/prod/rel/one")]
-        );
+        assert_eq!(releases_since(&dir, now), [dir.join("_build/prod/rel/one")]);
         let later = now + Duration::from_secs(3600);
-        assert_eq!(with_an_emulator(&dir, later), Vec::<PathBuf>::new());
+        assert_eq!(releases_since(&dir, later), Vec::<PathBuf>::new());
         fs::remove_dir_all(&dir).expect("cleans up");
-        assert_eq!(with_an_emulator(&dir, now), Vec::<PathBuf>::new());
+        assert_eq!(releases_since(&dir, now), Vec::<PathBuf>::new());
     }
 }

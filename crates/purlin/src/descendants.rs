@@ -94,16 +94,16 @@ fn has_mark(limit: u64, mark: u64) -> bool {
 }
 
 /// The processes started by a command.
-pub struct Below {
+pub struct Descendants {
     text: Vec<u8>,
     mark: Option<u64>,
     command: u32,
 }
 
-impl Below {
-    pub fn new(marks: &Marks, command: u32) -> Below {
+impl Descendants {
+    pub fn new(marks: &Marks, command: u32) -> Descendants {
         let (name, id) = marks.variable();
-        Below {
+        Descendants {
             text: [name.as_bytes(), b"=", id.as_bytes()].concat(),
             mark: marks.limit.map(|limit| limit & MASK),
             command,
