@@ -251,6 +251,13 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             .ok_or(Fail::Badarg),
         // Natives of tables trap by reductions only, and a tree is never split.
         ("ets_force_trap" | "ets_force_split" | "ets_debug_random_split_join", _) => Ok(am::NOTSUP),
+        _ => set_memory_state(cx, item, value),
+    }
+}
+
+/// Sets an item about the memory of the calling process, or one of [`set_system_state`].
+fn set_memory_state(cx: &mut Cx, item: Term, value: Term) -> BifResult {
+    match (word(item), word(value)) {
         // Looks the named process up, but the caller is the one that collects.
         ("force_gc", _) => {
             let found = value.is_local_pid() && crate::process::table().find(value).is_some();
@@ -269,6 +276,36 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             cx.heap.need_fullsweep |= how == "true";
             Ok(am::OK)
         }
+        // Requests of other processes wait; the process itself still collects when it must.
+        ("gc_state", _) => {
+            let on = value.as_bool().ok_or(Fail::Badarg)?;
+            let e = cx.process().ext_mut();
+            let was = e.collections_held.is_none();
+            if !on && was {
+                e.collections_held = Some(Vec::new());
+            } else if on {
+                let held = e.collections_held.take().unwrap_or_default();
+                e.deferred.extend(held);
+            }
+            Ok(Term::bool(was))
+        }
+        // A copy of the term in a heap fragment of its own.
+        ("mbuf", _) => {
+            let mut f = Fragment::with_capacity(copy::size_whole(value));
+            let t = copy::copy_whole(value, &mut f);
+            if f.used_words() > 0 {
+                cx.heap.frag_words += f.used_words();
+                cx.heap.frags.push(f);
+            }
+            Ok(t)
+        }
+        _ => set_system_state(cx, item, value),
+    }
+}
+
+/// Sets an item about the whole system.
+fn set_system_state(cx: &mut Cx, item: Term, value: Term) -> BifResult {
+    match (word(item), word(value)) {
         // No process runs for that many milliseconds, and no input arrives.
         ("block", _) => {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
@@ -293,29 +330,6 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
             Ok(am::OK)
         }
         ("kill_dist_connection", _) => Ok(Term::bool(purlin_dist::natives::kill_connection(value))),
-        // Requests of other processes wait; the process itself still collects when it must.
-        ("gc_state", _) => {
-            let on = value.as_bool().ok_or(Fail::Badarg)?;
-            let e = cx.process().ext_mut();
-            let was = e.collections_held.is_none();
-            if !on && was {
-                e.collections_held = Some(Vec::new());
-            } else if on {
-                let held = e.collections_held.take().unwrap_or_default();
-                e.deferred.extend(held);
-            }
-            Ok(Term::bool(was))
-        }
-        // A copy of the term in a heap fragment of its own.
-        ("mbuf", _) => {
-            let mut f = Fragment::with_capacity(copy::size_whole(value));
-            let t = copy::copy_whole(value, &mut f);
-            if f.used_words() > 0 {
-                cx.heap.frag_words += f.used_words();
-                cx.heap.frags.push(f);
-            }
-            Ok(t)
-        }
         // `{Name, Count}`: that many atoms which, as table names, share the lock of `Name`.
         ("colliding_names", _) => {
             let Some(&[name, count]) = value.as_tuple() else {
@@ -369,7 +383,7 @@ fn set_internal_state_2(cx: &mut Cx, [item, value]: [Term; 2]) -> BifResult {
         }
         ("sleep", _) => {
             let ms = arith::to_u64(value).ok_or(Fail::Badarg)?;
-            std::thread::sleep(std::time::Duration::from_millis(ms));
+            std::thread::sleep(Duration::from_millis(ms));
             Ok(am::TRUE)
         }
         _ => Err(Fail::Badarg),

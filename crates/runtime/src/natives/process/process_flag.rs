@@ -23,6 +23,60 @@ lazy_atoms! {
     a_badtype = "badtype";
 }
 
+/// Sets a flag of the heap; `None` if `flag` is none of these.
+fn heap_flag(cx: &mut Cx, flag: Term, value: Term) -> Option<BifResult> {
+    Some(match flag {
+        f if f == am::MIN_HEAP_SIZE => set_min_heap(cx, value),
+        f if f == am::MIN_BIN_VHEAP_SIZE => set_min_vheap(cx, value),
+        f if f == am::FULLSWEEP_AFTER => set_fullsweep_after(cx, value),
+        f if f == am::MAX_HEAP_SIZE => set_max_heap(cx, value),
+        _ => return None,
+    })
+}
+
+/// A minimum size, in words.
+fn min_words(value: Term) -> Result<usize, Fail> {
+    let n = value.as_small().filter(|&n| (0..1 << 31).contains(&n));
+    n.map(|n| n as usize).ok_or(Fail::Badarg)
+}
+
+fn set_min_heap(cx: &mut Cx, value: Term) -> BifResult {
+    let n = min_words(value)?;
+    let old = process::reported_min_heap(cx.process());
+    let asked = asked_heap(n);
+    cx.process().ext_mut().settings.min_heap_words = asked;
+    cx.heap.min_heap_words = asked.map_or_else(process::default_min_heap, |n| n as usize);
+    Ok(Term::small(old as i64))
+}
+
+fn set_min_vheap(cx: &mut Cx, value: Term) -> BifResult {
+    let n = asked_vheap(min_words(value)?);
+    let old = cx.heap.min_vheap_words;
+    cx.process().ext_mut().settings.min_vheap_words = Some(n);
+    cx.heap.min_vheap_words = n as usize;
+    Ok(Term::small(old as i64))
+}
+
+fn set_fullsweep_after(cx: &mut Cx, value: Term) -> BifResult {
+    let n = value.as_small().filter(|&n| n >= 0).ok_or(Fail::Badarg)?;
+    let old = cx.heap.fullsweep_after;
+    let n = n.min(65535) as u32;
+    cx.process().ext_mut().settings.fullsweep_after = Some(n);
+    cx.heap.fullsweep_after = n;
+    Ok(Term::small(i64::from(old)))
+}
+
+fn set_max_heap(cx: &mut Cx, value: Term) -> BifResult {
+    let old = cx.process().ext().and_then(|e| e.max_heap);
+    let new = max_heap(value, old).ok_or(Fail::Badarg)?;
+    if new.words != 0 && new.words < process::reported_min_heap(cx.process()) {
+        return Err(Fail::Badarg);
+    }
+    let t = max_heap_term(cx, old);
+    cx.process().ext_mut().max_heap = Some(new);
+    Ok(t)
+}
+
 fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
     if flag == am::TRAP_EXIT {
         let on = erl_flag(value).ok_or(Fail::Badarg)?;
@@ -50,42 +104,8 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         cx.process().state.set_priority(new);
         return Ok(priority_atom(old));
     }
-    if flag == am::MIN_HEAP_SIZE || flag == am::MIN_BIN_VHEAP_SIZE {
-        let n = value
-            .as_small()
-            .filter(|&n| (0..1 << 31).contains(&n))
-            .ok_or(Fail::Badarg)?;
-        return Ok(if flag == am::MIN_HEAP_SIZE {
-            let old = process::reported_min_heap(cx.process());
-            let asked = asked_heap(n as usize);
-            cx.process().ext_mut().settings.min_heap_words = asked;
-            cx.heap.min_heap_words = asked.map_or_else(process::default_min_heap, |n| n as usize);
-            Term::small(old as i64)
-        } else {
-            let n = asked_vheap(n as usize);
-            let old = cx.heap.min_vheap_words;
-            cx.process().ext_mut().settings.min_vheap_words = Some(n);
-            cx.heap.min_vheap_words = n as usize;
-            Term::small(old as i64)
-        });
-    }
-    if flag == am::FULLSWEEP_AFTER {
-        let n = value.as_small().filter(|&n| n >= 0).ok_or(Fail::Badarg)?;
-        let old = cx.heap.fullsweep_after;
-        let n = n.min(65535) as u32;
-        cx.process().ext_mut().settings.fullsweep_after = Some(n);
-        cx.heap.fullsweep_after = n;
-        return Ok(Term::small(i64::from(old)));
-    }
-    if flag == am::MAX_HEAP_SIZE {
-        let old = cx.process().ext().and_then(|e| e.max_heap);
-        let new = max_heap(value, old).ok_or(Fail::Badarg)?;
-        if new.words != 0 && new.words < process::reported_min_heap(cx.process()) {
-            return Err(Fail::Badarg);
-        }
-        let t = max_heap_term(cx, old);
-        cx.process().ext_mut().max_heap = Some(new);
-        return Ok(t);
+    if let Some(result) = heap_flag(cx, flag, value) {
+        return result;
     }
     if flag == am::MESSAGE_QUEUE_DATA {
         let on = match value {

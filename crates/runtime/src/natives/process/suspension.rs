@@ -26,31 +26,71 @@ lazy_atoms! {
     a_asynchronous = "asynchronous";
 }
 
+/// The options of `suspend_process`.
+struct Options {
+    /// Do nothing if this process has suspended the other one already.
+    unless: bool,
+    /// Do not wait until the other process has stopped.
+    asynchronous: bool,
+    /// The tag of the message that is sent when it has.
+    reply: Option<OwnedTerm>,
+}
+
+/// Reads the options; `None` if one is invalid.
+fn options(list: Term) -> Option<Options> {
+    let mut o = Options {
+        unless: false,
+        asynchronous: false,
+        reply: None,
+    };
+    let mut it = list.list_iter();
+    for option in it.by_ref() {
+        if option == a_unless_suspending() {
+            o.unless = true;
+        } else if option == a_asynchronous() {
+            o.asynchronous = true;
+        } else {
+            match option.as_tuple() {
+                Some(&[k, v]) if k == a_asynchronous() => {
+                    o.asynchronous = true;
+                    o.reply = Some(OwnedTerm::copy_of(v));
+                }
+                _ => return None,
+            }
+        }
+    }
+    it.tail().is_nil().then_some(o)
+}
+
+/// Has the process `pid` send `{Reference, false}` when it has handled the signals sent before, or
+/// `{Reference, badarg}` if it has ended. Returns the reference.
+fn when_reached(cx: &mut Cx, pid: Term) -> Term {
+    let me = cx.self_pid();
+    let r = ids::make_ref(cx);
+    let reference = OwnedTerm::copy_of(r);
+    let task = move |cx: Option<&mut Cx>| {
+        send::send_with(me, |b| {
+            let r = copy::copy(reference.term(), b);
+            b.tuple(&[r, if cx.is_some() { am::FALSE } else { am::BADARG }])
+        });
+    };
+    send::run_in(pid, Box::new(task));
+    r
+}
+
 fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
     // As in stock, the process is checked before the options.
     if !pid.is_local_pid() || pid == cx.self_pid() {
         return Ok(am::BADARG);
     }
-    let (mut unless, mut asynchronous, mut reply) = (false, false, None);
-    let mut it = opts.list_iter();
-    for o in it.by_ref() {
-        if o == a_unless_suspending() {
-            unless = true;
-        } else if o == a_asynchronous() {
-            asynchronous = true;
-        } else {
-            match o.as_tuple() {
-                Some(&[k, v]) if k == a_asynchronous() => {
-                    asynchronous = true;
-                    reply = Some(OwnedTerm::copy_of(v));
-                }
-                _ => return Ok(am::BADOPT),
-            }
-        }
-    }
-    if !it.tail().is_nil() {
+    let Some(Options {
+        unless,
+        asynchronous,
+        reply,
+    }) = options(opts)
+    else {
         return Ok(am::BADOPT);
-    }
+    };
     let me = cx.self_pid();
     let gone = table().find(pid).is_none();
     if gone && !asynchronous {
@@ -72,18 +112,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             return Ok(am::FALSE);
         }
         // The target has not handled the signal yet, so it is waited for.
-        Some(_) if unless => {
-            let r = ids::make_ref(cx);
-            let told = OwnedTerm::copy_of(r);
-            let task = move |cx: Option<&mut Cx>| {
-                send::send_with(me, |b| {
-                    let r = copy::copy(told.term(), b);
-                    b.tuple(&[r, if cx.is_some() { am::FALSE } else { am::BADARG }])
-                });
-            };
-            send::run_in(pid, Box::new(task));
-            return Ok(r);
-        }
+        Some(_) if unless => return Ok(when_reached(cx, pid)),
         Some((n, stopped)) => {
             *n += 1;
             stopped.clone()
