@@ -28,7 +28,7 @@ pub const MEANINGS: &[(u8, &str)] = &[
     (0, "all went well"),
     (REFUSED, "a flag was refused, or the program failed"),
     (USAGE, "no such command or option of purlin"),
-    (CHECK_FAILED, "explain: what --fail-if names is so"),
+    (CHECK_FAILED, "explain: a condition of --fail-if holds"),
     (NO_INPUT, "a file is missing, unreadable or damaged"),
     (
         NO_ANSWER,

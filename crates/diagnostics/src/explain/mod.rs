@@ -85,18 +85,18 @@ pub static TOPICS: &[Topic] = &[
     ),
     topic(
         "latency",
-        "where processes wait: for their turn, for messages, ports, dirty threads and locks",
+        "where processes wait: for a scheduler, messages, ports, dirty threads and locks",
         time::latency,
     ),
     topic(
         "writes",
-        "what is written, and what of it is copied together, or waits",
+        "writes, and how much of them is batched, or waits",
         writes::writes,
     ),
     topic("work", "which lines compute, by reductions", time::work),
     topic(
         "collections",
-        "which lines have collections keep most",
+        "which lines allocate what collections keep",
         copies::collections,
     ),
     topic(
@@ -106,12 +106,12 @@ pub static TOPICS: &[Topic] = &[
     ),
     topic(
         "profile",
-        "all stacks with what they cost, for flame graphs",
+        "all stacks with their costs, for flame graphs",
         copies::profile,
     ),
     topic(
         "run",
-        "all of that without a look at processes",
+        "all topics that ask nothing of processes",
         copies::run,
     ),
 ];

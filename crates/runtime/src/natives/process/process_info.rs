@@ -364,7 +364,7 @@ items! {
             outside().watching(cx.self_pid(), to, &mut v);
             to.list(&v)
         };
-    "label" [private] since PROCESS_LABELS "What the program calls it." => |cx, to| {
+    "label" [private] since PROCESS_LABELS "The label that the program gave it." => |cx, to| {
             let label = cx.process().ext().and_then(|e| e.dict.get(a_process_label()));
             copy::copy(label.unwrap_or(am::UNDEFINED), to)
         };

@@ -275,7 +275,7 @@ flags! {
             process::set_default_max_heap(Some(new));
             Ok(max_heap(cx, before))
         };
-    "sharing_threshold": "Words from which a message is shared." => |_, value| {
+    "sharing_threshold": "Words from which on a message is shared." => |_, value| {
             let words = match value {
                 v if v == am::INFINITY => usize::MAX,
                 v => v.as_small().filter(|&n| n > 0).ok_or(Fail::Badarg)? as usize,
@@ -295,7 +295,7 @@ flags! {
             let before = crate::ets::matchspec::TRACE_CONTROL_WORD.swap(n, Ordering::Relaxed);
             Ok(Term::small(before.into()))
         };
-    "sequential_tracer": "Who is told of sequential traces." => |cx, value| {
+    "sequential_tracer": "The sequential tracer." => |cx, value| {
         let before = crate::trace::sequential::set_sequential_tracer(value).ok_or(Fail::Badarg)?;
         Ok(crate::trace::sequential::sequential_tracer_term(cx, &before))
     };
@@ -328,7 +328,7 @@ flags! {
             }
             Ok(before)
         };
-    "outstanding_system_requests_limit": "Requests of a kind that may be under way." => |cx, value| {
+    "outstanding_system_requests_limit": "Maximum number of requests of a kind in progress." => |cx, value| {
             let n = arith::to_u64(value)
                 .filter(|n| (1..1 << 27).contains(n))
                 .ok_or(Fail::Badarg)?;
@@ -364,7 +364,7 @@ flags! {
             let before = how.and_then(binding::set_bind_type).ok_or(Fail::Badarg)?;
             Ok(system_info::bind_type(before))
         };
-    "system_logger": "Who is told of what the emulator logs." => |_, value| report::set_system_logger(value).ok_or(Fail::Badarg);
+    "system_logger": "The process that gets the emulator's log messages." => |_, value| report::set_system_logger(value).ok_or(Fail::Badarg);
 }
 
 fn system_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {

@@ -339,7 +339,7 @@ macro_rules! items {
 }
 items! {
     "scheduler_id": "The scheduler that the caller runs on." => |_, _| count(sched::current().max(1));
-    "compat_rel": "Release whose behaviour was asked for (+R)." => |_, o| Term::small(o.flags.compat_release.into());
+    "compat_rel": "The release requested by +R." => |_, o| Term::small(o.flags.compat_release.into());
     "multi_scheduling": "Whether schedulers run, are disabled or blocked." => |_, _| system_flag::multi_scheduling();
     "multi_scheduling_blockers": "Pids that block all schedulers but one." => |cx, _| {
             let pids = sched::multi_scheduling::blockers().0;
@@ -349,21 +349,21 @@ items! {
             let pids = sched::multi_scheduling::blockers().1;
             system_flag::pids_once(cx, &pids)
         };
-    "build_type" | "emu_type": "What the emulator was built as." => |_, _| {
+    "build_type" | "emu_type": "The type of the build." => |_, _| {
             if cfg!(debug_assertions) {
                 debug()
             } else {
                 opt()
             }
         };
-    "emu_flavor": "How code is run." => |_, _| match crate::code::compiled::compiled() {
+    "emu_flavor": "The way in which code is executed." => |_, _| match crate::code::compiled::compiled() {
         Some(_) => jit(),
         None => emu(),
     };
     "machine": "Name of the abstract machine." => |cx, _| cx.string("BEAM");
-    "otp_release": "Release of OTP that is stood in for." => |cx, o| cx.string(&o.otp.release.to_string());
-    "version": "Version of ERTS that is stood in for." => |cx, o| cx.string(&o.otp.erts_version);
-    "system_version": "What the shell says first." => |cx, _| cx.string(&system_version());
+    "otp_release": "The emulated release of OTP." => |cx, o| cx.string(&o.otp.release.to_string());
+    "version": "The emulated version of ERTS." => |cx, o| cx.string(&o.otp.erts_version);
+    "system_version": "The greeting of the shell." => |cx, _| cx.string(&system_version());
     "system_architecture": "Triple of processor, vendor and system." => |cx, _| cx.string(&architecture());
     "driver_version": "Version of the interface of drivers." => |cx, _| cx.string("3.3");
     "nif_version": "Version of the interface of NIFs." => |cx, o| {
@@ -379,7 +379,7 @@ items! {
                 am::LITTLE
             }
         };
-    "sharing_threshold": "Words from which a message is shared." => |_, _| share::threshold_term(share::asked_threshold());
+    "sharing_threshold": "Words from which on a message is shared." => |_, _| share::threshold_term(share::asked_threshold());
     "sharing": "Counts of shared regions." => |cx, _| share::info(cx);
     "wordsize": "Bytes of a word." => |_, _| Term::small(8);
     "ethread_info": "Atomic operations in use." => |cx, _| {
@@ -395,8 +395,8 @@ items! {
             });
             cx.list(&rows)
         };
-    "c_compiler_used": "What C compiler built it: none." => |cx, _| cx.tuple(&[am::UNDEFINED, am::UNDEFINED]);
-    "compile_info": "How it was compiled: nothing is told." => |_, _| NIL;
+    "c_compiler_used": "The C compiler that built it: none." => |cx, _| cx.tuple(&[am::UNDEFINED, am::UNDEFINED]);
+    "compile_info": "Options of the C compiler: none." => |_, _| NIL;
     "time_offset": "Whether the time offset may change." => |_, _| system_flag::time_offset();
     "time_correction": "Whether monotonic time is corrected." => |_, o| boolean(o.flags.time.correction);
     "time_warp_mode": "Mode of time warp." => |_, o| atom::intern(o.flags.time.warp.word());
@@ -407,7 +407,7 @@ items! {
     "os_system_time_source": "Clock that system time is read from." => |cx, _| time_source(cx, false);
     "start_time": "Native monotonic time at the start." => |cx, _| cx.int(clock::START);
     "end_time": "Last native monotonic time." => |cx, _| cx.int(crate::timer::LAST_TICK as i64 * 1_000_000 + clock::START);
-    "outstanding_system_requests_limit": "Requests of a kind that may be under way." => |cx, _| cx.uint(system_flag::outstanding_requests());
+    "outstanding_system_requests_limit": "Maximum number of requests of a kind in progress." => |cx, _| cx.uint(system_flag::outstanding_requests());
     "hipe_architecture": "No native code of HiPE." => |_, _| am::UNDEFINED;
     "trace_control_word": "Word that match specifications of traces read." => |_, _| {
             let w = crate::ets::matchspec::TRACE_CONTROL_WORD.load(std::sync::atomic::Ordering::Relaxed);
@@ -430,7 +430,7 @@ items! {
             let hibernate = cx.tuple(&[am::ERLANG, atom::intern("hibernate"), Term::small(3)]);
             cx.cons(hibernate, list)
         };
-    "sequential_tracer": "Who is told of sequential traces." => |cx, _| {
+    "sequential_tracer": "The sequential tracer." => |cx, _| {
             let t = crate::trace::sequential::sequential_tracer();
             let t = crate::trace::sequential::sequential_tracer_term(cx, &t);
             cx.tuple(&[symbol("sequential_tracer"), t])
@@ -494,7 +494,7 @@ items! {
     "allocator": "Allocators and their settings." => |cx, _| memory::allocator(cx);
     "alloc_util_allocators": "Names of allocators." => |cx, _| memory::names(cx);
     "allocated_areas": "Bytes of areas of memory." => |cx, _| memory::areas(cx);
-    "thread_pool_size": "Asynchronous threads that were asked for." => |_, o| Term::small(o.flags.schedulers.async_threads.into());
+    "thread_pool_size": "Requested number of asynchronous threads." => |_, o| Term::small(o.flags.schedulers.async_threads.into());
     "heap_sizes": "Sizes that heaps grow by." => |cx, _| {
             let v: Vec<Term> = gc::heap_sizes().iter().map(|&n| count(n)).collect();
             cx.list(&v)
@@ -510,12 +510,12 @@ items! {
                 changed()
             }
         };
-    "threads" | "smp_support" | "constant_pool_support" | "port_tasks": "What every build has." => |_, _| am::TRUE;
-    "io_thread" | "break_ignored" | "lock_checking" | "lock_counting": "What no build has." => |_, _| am::FALSE;
+    "threads" | "smp_support" | "constant_pool_support" | "port_tasks": "Features of every build." => |_, _| am::TRUE;
+    "io_thread" | "break_ignored" | "lock_checking" | "lock_counting": "Features of no build." => |_, _| am::FALSE;
     "dynamic_trace": "Probes of dynamic tracing: none." => |_, _| am::NONE;
     "dynamic_trace_probes": "Whether there are such probes." => |_, _| am::FALSE;
     "debug_compiled": "Whether it is a debug build." => |_, _| boolean(cfg!(debug_assertions));
-    "creation": "Which start of the node this is." => |_, _| Term::small(node::this_creation().into());
+    "creation": "The creation of this node." => |_, _| Term::small(node::this_creation().into());
     "logical_processors": "Processors that are configured." => |_, o| processors(cpus(o.flags.schedulers.cpus).configured);
     "logical_processors_online": "Processors that are online." => |_, o| processors(cpus(o.flags.schedulers.cpus).online);
     "logical_processors_available": "Processors that this may run on." => |_, o| processors(cpus(o.flags.schedulers.cpus).available);
@@ -577,11 +577,11 @@ items! {
     "scheduling_statistics" | "total_scheduling_statistics": "Not counted." => |_, _| NIL;
     "reader_groups_map" | "decentralized_counter_groups_map": "No groups of readers." => |_, _| NIL;
     "dist_buf_busy_limit": "Bytes from which a connection is busy." => |_, o| Term::small(o.flags.dist.buffer_busy_limit_bytes.into());
-    "async_dist" since ASYNC_DIST_TOLD: "Whether processes go on at once when they have sent to a busy connection, unless they say." => |_, o| boolean(o.flags.dist.async_dist);
+    "async_dist" since ASYNC_DIST_TOLD: "Default of whether processes continue at once after a send to a busy connection." => |_, o| boolean(o.flags.dist.async_dist);
     "halt_flush_timeout" since HALT_FLUSH_TIMEOUT: "Milliseconds that a halt waits for output." => |_, o| o.flags
             .halt_flush_timeout_ms
             .map_or(am::INFINITY, |n| Term::small(n.into()));
-    "embedded_3pps" since EMBEDDED_TOLD: "Which of the libraries that stock may have in its emulator are in this one." => |cx, _| {
+    "embedded_3pps" since EMBEDDED_TOLD: "Third-party libraries inside the emulator." => |cx, _| {
             let list = |cx: &mut Cx, names: &[&str]| {
                 let names: Vec<Term> = names.iter().map(|n| symbol(n)).collect();
                 cx.list(&names)
@@ -605,7 +605,7 @@ items! {
             cx.list(&v)
         };
     "beam_jump_table": "Select instructions have tables." => |_, _| am::TRUE;
-    "system_logger": "Who is told of what the emulator logs." => |_, _| crate::report::system_logger();
+    "system_logger": "The process that gets the emulator's log messages." => |_, _| crate::report::system_logger();
 }
 
 fn item(name: &str) -> Option<&'static Item> {
