@@ -1,9 +1,9 @@
 //! Natives that concern the whole system, and the list of all natives.
 //!
-//! A native is a function of an Erlang module that is written in Rust. Each folder holds the natives
-//! of a subject, and each file ends with a table of their rows; the `mod.rs` of a folder lists the
-//! tables. Everything else (export stubs, guard calls, `module_info`, the list of missing natives)
-//! is derived from the rows. The row of a native says what is special about it.
+//! A native is a function of an Erlang module that is written in Rust. Each folder holds the
+//! natives of a subject, and each file ends with a table of their rows; the `mod.rs` of a folder
+//! lists the tables. Everything else (export stubs, guard calls, `module_info`, the list of missing
+//! natives) is derived from the rows. The row of a native says what is special about it.
 
 pub mod code;
 pub mod debug;

@@ -1,4 +1,5 @@
-//! Events of processes: creation, links, scheduling; and tracing that new and linked processes inherit.
+//! Events of processes: creation, links, scheduling; and tracing that new and linked processes
+//! inherit.
 
 use super::calls::effects::retrace;
 use super::calls::measures;

@@ -1,7 +1,8 @@
 //! `erts_debug:get_internal_state/1` and `set_internal_state/2`.
 //!
-//! Both accept only the items that this runtime can answer or carry out truthfully; all others are a `badarg`. As in
-//! stock, both are `undef` until `set_internal_state(available_internal_state, true)`.
+//! Both accept only the items that this runtime can answer or carry out truthfully; all others are
+//! a `badarg`. As in stock, both are `undef` until `set_internal_state(available_internal_state,
+//! true)`.
 
 use super::link_lists::{self, What};
 use crate::code;

@@ -1,4 +1,5 @@
-//! Natives for debugging the runtime and programs: `erts_debug`, `erl_debugger`, the tags of dynamic tracing.
+//! Natives for debugging the runtime and programs: `erts_debug`, `erl_debugger`, the tags of
+//! dynamic tracing.
 
 pub mod debugger;
 pub mod dirty_test;

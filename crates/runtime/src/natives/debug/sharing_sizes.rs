@@ -1,4 +1,5 @@
-//! Natives of `erts_debug` about terms with shared parts: their sizes, and copies that keep the sharing.
+//! Natives of `erts_debug` about terms with shared parts: their sizes, and copies that keep the
+//! sharing.
 
 use crate::cx::{BifResult, Cx, Fail};
 use crate::natives::terms::inspect::shared_words;

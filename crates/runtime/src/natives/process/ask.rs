@@ -1,12 +1,14 @@
 //! Questions that a native asks of another process.
 //!
-//! The native sends a task and waits; the other process answers among its signals, so after everything that the
-//! asking process has sent it before.
+//! The native sends a task and waits; the other process answers among its signals, so after
+//! everything that the asking process has sent it before.
 //!
 //! # Invariants
-//! * A process has at most one question in progress. It is kept in the process's native state until the answer
-//! has been returned, so a native that is called again finds its answer instead of asking again.
-//! * Signals of the other process that came before the answer are handled before the native returns.
+//! * A process has at most one question in progress. It is kept in the process's native state until
+//!   the answer has been returned, so a native that is called again finds its answer instead of
+//!   asking again.
+//! * Signals of the other process that came before the answer are handled before the native
+//!   returns.
 
 use crate::cx::{BifResult, Cx, Fail};
 pub use crate::process::group_leader_of;

@@ -1,9 +1,10 @@
 //! Natives of registered names.
 //!
 //! # Invariants
-//! * The registry alone decides who has a name. A process keeps a copy of its own name for `process_info`, which
-//! only that process changes.
-//! * A name given to another process, or taken from it, is valid at once; a task then updates its copy.
+//! * The registry alone decides who has a name. A process keeps a copy of its own name for
+//!   `process_info`, which only that process changes.
+//! * A name given to another process, or taken from it, is valid at once; a task then updates its
+//!   copy.
 
 use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};

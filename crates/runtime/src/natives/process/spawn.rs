@@ -3,8 +3,8 @@
 //! # Invariants
 //! * Options are checked before anything is created: an invalid option has no effect.
 //! * The link and the monitor of a new process exist before it runs.
-//! * Arguments may be moved to a region while they are passed on, so terms that are needed afterwards are
-//! copied before.
+//! * Arguments may be moved to a region while they are passed on, so terms that are needed
+//!   afterwards are copied before.
 
 use super::option_terms::{asked_heap, asked_vheap, erl_flag, max_heap, priority_of};
 use crate::cx::{BifResult, Cx, Fail};

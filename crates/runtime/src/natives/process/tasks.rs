@@ -1,8 +1,10 @@
-//! System tasks, which a process asks of another: garbage collection, and checks before code is purged.
+//! System tasks, which a process asks of another: garbage collection, and checks before code is
+//! purged.
 //!
 //! # Invariants
 //! * A task is answered exactly once, also if the process has ended.
-//! * A task that looks at registers runs between two time slices, where all of them are known roots.
+//! * A task that looks at registers runs between two time slices, where all of them are known
+//!   roots.
 
 use super::option_terms::priority_of;
 use crate::bifs;

@@ -1,8 +1,8 @@
 //! Natives of links with processes and ports.
 //!
 //! # Invariants
-//! * Each end records the link for itself. A process that unlinks keeps the record until the other end has
-//! confirmed, and ignores exit signals through it meanwhile.
+//! * Each end records the link for itself. A process that unlinks keeps the record until the other
+//!   end has confirmed, and ignores exit signals through it meanwhile.
 //! * Links with ports have no priority.
 
 use super::exit_signals::signal_options;

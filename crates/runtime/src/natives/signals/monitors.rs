@@ -1,8 +1,8 @@
 //! Natives of monitors.
 //!
 //! # Invariants
-//! * The monitoring process records the monitor before the other end learns of it, so a `DOWN` message always
-//! finds it.
+//! * The monitoring process records the monitor before the other end learns of it, so a `DOWN`
+//!   message always finds it.
 //! * A monitor is removed by its message, except one of the clock, which sends several.
 
 use crate::cx::{BifResult, Cx, Fail};

@@ -1,8 +1,8 @@
 //! `erlang:trace/3` and its kin: the flags that processes and ports are traced with.
 //!
 //! # Invariant
-//! Each process changes its own flags, asked by a task; the native returns when those that were asked have done so,
-//! except those in native code, which do it on return.
+//! Each process changes its own flags, asked by a task; the native returns when those that were
+//! asked have done so, except those in native code, which do it on return.
 
 use super::trace_sessions::{own_tracer, session_of};
 use crate::cx::{BifResult, Cx, Fail};

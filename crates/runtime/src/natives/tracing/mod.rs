@@ -1,4 +1,5 @@
-//! Natives of tracing: flags, patterns, sessions, sequential tracing. What they set is in [`crate::trace`].
+//! Natives of tracing: flags, patterns, sessions, sequential tracing. What they set is in
+//! [`crate::trace`].
 
 pub mod delivered;
 pub mod erl_tracer;

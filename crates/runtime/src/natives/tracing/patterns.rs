@@ -1,4 +1,5 @@
-//! `erlang:trace_pattern/3` and its kin: the functions whose calls are traced, and breakpoints of the debugger.
+//! `erlang:trace_pattern/3` and its kin: the functions whose calls are traced, and breakpoints of
+//! the debugger.
 
 use super::trace_sessions::{own_tracer, session_of};
 use crate::cx::{BifResult, Cx, Fail};

@@ -1,4 +1,5 @@
-//! Actions in the bodies of match specifications: what they change in the traced process and in others.
+//! Actions in the bodies of match specifications: what they change in the traced process and in
+//! others.
 
 use super::spec::Spec;
 use crate::code::breakpoint::*;

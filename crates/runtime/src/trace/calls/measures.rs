@@ -1,8 +1,8 @@
 //! Time and memory of calls, per function and process.
 //!
 //! # Invariant
-//! A process measures at most one function at a time for each session and quantity. It adds to the function's
-//! count when it goes on to another function, and for time when it stops running.
+//! A process measures at most one function at a time for each session and quantity. It adds to the
+//! function's count when it goes on to another function, and for time when it stops running.
 
 use super::table::breakpoint_at;
 use crate::clock;

@@ -7,16 +7,17 @@
 //!
 //! A call whose return is traced gets a frame between its own and its caller's. The code that such
 //! a frame returns to reports the return, and returns in turn. Layout: address of that code,
-//! module, function, arity, kind (see [`kind`](crate::code::breakpoint::kind)), and the receiver: the tracer of the process
-//! (`[]`), that of a session (its number), or another tracer.
+//! module, function, arity, kind (see [`kind`](crate::code::breakpoint::kind)), and the receiver:
+//! the tracer of the process (`[]`), that of a session (its number), or another tracer.
 //!
 //! Natives have no code of their own: the breakpoint is in the stub of their export, and
-//! instructions that call them directly go there while [`natives`](crate::code::breakpoint::natives) says that some native has one.
+//! instructions that call them directly go there while
+//! [`natives`](crate::code::breakpoint::natives) says that some native has one.
 //!
-//! Sessions have their own wishes for a function, beside those of tracing without one ([`All`](wanted::All)). If
-//! one session wants only calls from other modules and another wants all calls, both places have a
-//! breakpoint. Calls through the export are then reported to all, and continue behind the
-//! breakpoint of the entry, which reports calls from within the module.
+//! Sessions have their own wishes for a function, beside those of tracing without one
+//! ([`All`](wanted::All)). If one session wants only calls from other modules and another wants all
+//! calls, both places have a breakpoint. Calls through the export are then reported to all, and
+//! continue behind the breakpoint of the entry, which reports calls from within the module.
 
 pub(crate) mod effects;
 pub(crate) mod measures;

@@ -1,11 +1,11 @@
 //! The table of breakpoints for traces.
 //!
 //! # Invariants
-//! * An entry stays until its module is purged, also when nobody wants anything of the function: a thread that
-//! reaches a breakpoint that has just been cleared still finds it.
+//! * An entry stays until its module is purged, also when nobody wants anything of the function: a
+//!   thread that reaches a breakpoint that has just been cleared still finds it.
 //! * What is wanted of a function is changed under the lock of its entry.
-//! * Breakpoints of exports are set under the lock of the module's versions, so that an export is never led to
-//! another version.
+//! * Breakpoints of exports are set under the lock of the module's versions, so that an export is
+//!   never led to another version.
 
 use super::wanted::{All, Wanted};
 use crate::code::breakpoint::*;
