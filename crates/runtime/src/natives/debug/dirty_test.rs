@@ -2,7 +2,7 @@
 
 use super::internal_state::{wait, word};
 use crate::cx::{BifResult, Cx, Fail};
-use crate::signal::{self};
+use crate::signal;
 use purlin_term::{Alloc, Term, am, arith, atom, copy};
 
 /// Sends `{Tag, Pid}`.

@@ -11,10 +11,9 @@
 //!   returns.
 
 use crate::cx::{BifResult, Cx, Fail};
-pub use crate::process::group_leader_of;
 use crate::process::{self, Process, table};
 use crate::signal::handle;
-use crate::signal::send::{self};
+use crate::signal::send;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::sync::Mutex;
 use purlin_term::{Term, copy};

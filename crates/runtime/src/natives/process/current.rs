@@ -2,7 +2,6 @@
 
 use crate::collect::compact;
 use crate::cx::{BifResult, Cx, Fail};
-pub use crate::process::group_leader_of;
 use crate::signal::receive;
 use crate::{bifs, ids};
 use purlin_term::{Term, am};

@@ -2,7 +2,6 @@
 
 use crate::bifs;
 use crate::cx::{BifResult, Cx};
-pub use crate::process::group_leader_of;
 use purlin_term::alloc::{LISTED_PAIR_WORDS, list_of_pairs};
 use purlin_term::{Alloc, NIL, Term, am};
 

@@ -5,9 +5,9 @@
 
 use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};
-pub use crate::process::group_leader_of;
-use crate::process::{self};
-use crate::signal::send::{self};
+use crate::process;
+use crate::process::group_leader_of;
+use crate::signal::send;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Term, am, copy};
 

@@ -3,9 +3,8 @@
 use super::ask::{ask, runs_undisturbed};
 use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};
-pub use crate::process::group_leader_of;
 use crate::process::{self, table};
-use crate::signal::send::{self};
+use crate::signal::send;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{Alloc, Term, am, atom, copy, unused};
 

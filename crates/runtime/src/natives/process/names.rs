@@ -9,9 +9,8 @@
 use crate::bifs;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
-pub use crate::process::group_leader_of;
 use crate::process::registry;
-use crate::signal::send::{self};
+use crate::signal::send;
 use purlin_term::{Alloc, NIL, Term, am};
 
 lazy_atoms! {

@@ -4,10 +4,9 @@
 
 use crate::cx::Cx;
 use crate::lazy_atoms;
+use crate::process;
 use crate::process::ext::MaxHeap;
-pub use crate::process::group_leader_of;
 use crate::process::state::Priority;
-use crate::process::{self};
 use purlin_term::release::{self, SHARED_BINARIES_IN_LIMIT};
 use purlin_term::{Alloc, Term, am};
 use std::sync::atomic::Ordering;

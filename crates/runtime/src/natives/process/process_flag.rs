@@ -5,11 +5,10 @@ use super::option_terms::{
 };
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
-pub use crate::process::group_leader_of;
 use crate::process::saved;
 use crate::process::{self, OFF_HEAP_QUEUE, SENSITIVE, TRAP_EXIT, table};
 use crate::signal::handle;
-use crate::signal::send::{self};
+use crate::signal::send;
 use crate::{bifs, ids};
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{NIL, Term, am, copy};

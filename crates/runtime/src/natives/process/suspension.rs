@@ -8,10 +8,9 @@
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
 use crate::process::ext::Peer;
-pub use crate::process::group_leader_of;
 use crate::process::state::Priority;
 use crate::process::table;
-use crate::signal::send::{self};
+use crate::signal::send;
 use crate::signal::suspend;
 use crate::{bifs, ids};
 use purlin_kernel::threads::lent;

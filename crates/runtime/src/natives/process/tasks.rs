@@ -11,8 +11,7 @@ use crate::bifs;
 use crate::collect::compact;
 use crate::cx::{BifResult, Cx, Fail};
 use crate::lazy_atoms;
-pub use crate::process::group_leader_of;
-use crate::signal::send::{self};
+use crate::signal::send;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::{NIL, Term, am, atom, copy};
 

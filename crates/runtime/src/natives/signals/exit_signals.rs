@@ -1,7 +1,7 @@
 //! Natives that send exit signals, to processes, ports and aliases.
 
 use crate::cx::{BifResult, Cx, Fail};
-use crate::process::{self};
+use crate::process;
 use crate::signal::handle;
 use crate::signal::handle::ref_key;
 use crate::signal::send::{self, Destination};

@@ -7,8 +7,8 @@
 
 use super::exit_signals::signal_options;
 use crate::cx::{BifResult, Cx, Fail};
+use crate::process;
 use crate::process::ext::{Link, Peer};
-use crate::process::{self};
 use crate::signal::send::{self, push_or_free};
 use crate::signal::{Kind, Signal, handle};
 use crate::{bifs, ids};

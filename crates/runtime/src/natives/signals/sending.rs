@@ -3,7 +3,6 @@
 use crate::bifs;
 use crate::cx::{BifResult, Cx};
 use crate::lazy_atoms;
-pub use crate::process::group_leader_of;
 use crate::signal::send::{self, Sent};
 use purlin_term::release::{self, PRIORITY_MESSAGES};
 use purlin_term::{Term, am};

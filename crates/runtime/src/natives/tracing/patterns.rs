@@ -5,7 +5,7 @@ use super::trace_sessions::{own_tracer, session_of};
 use crate::cx::{BifResult, Cx, Fail};
 use crate::natives::code::quiescence::when_quiescent;
 use crate::trace::calls::{self, Spec, Wanted};
-use crate::trace::messages::{self};
+use crate::trace::messages;
 use crate::trace::{Which, module};
 use crate::tracer::Tracer;
 use crate::{bifs, code, lazy_atoms};

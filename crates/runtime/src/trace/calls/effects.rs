@@ -2,13 +2,13 @@
 //! others.
 
 use super::spec::Spec;
+use crate::code;
 use crate::code::breakpoint::*;
-use crate::code::{self};
 use crate::cx::Cx;
 use crate::ets::matchspec::{Action, Host, Runner, Subject, run};
 use crate::events::flag;
+use crate::process;
 use crate::process::session::Session;
-use crate::process::{self};
 use crate::signal;
 use crate::trace::frames::Which;
 use crate::trace::module;

@@ -7,8 +7,8 @@
 use super::table::breakpoint_at;
 use crate::clock;
 use crate::cx::Cx;
+use crate::process;
 use crate::process::ext::Timed;
-use crate::process::{self};
 use crate::trace::frames::{Measure, measure_of, number_of};
 use purlin_term::Term;
 
