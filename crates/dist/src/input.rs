@@ -1159,8 +1159,8 @@ fn down(n: &Node, watched: Term, by: Term, r: Term, reason: Reason) -> Result<()
             && let Some(reason) = reason.get()
         {
             let s = send::down_signal(r.term(), am::PROCESS, object.term(), reason.term());
-            // SAFETY: a fresh signal of the end of a monitored process.
-            unsafe { handle::arrived(cx, s) };
+            // SAFETY: a fresh signal of the end of what is watched.
+            unsafe { handle::handle_here(cx, s) };
         }
     };
     send::run_in(by, Box::new(task));
@@ -1203,7 +1203,7 @@ fn exit(from: Term, to: Term, token: Option<Term>, reason: Reason) -> Result<(),
             {
                 let s = send::exit_as_signal(token.as_ref(), from.term(), reason.term());
                 // SAFETY: a fresh exit signal.
-                unsafe { handle::arrived(cx, s) };
+                unsafe { handle::handle_here(cx, s) };
             }
         };
         send::run_in(to, Box::new(task));

@@ -191,8 +191,7 @@ impl Output {
     fn next_packet(&mut self, with: u64) -> Option<Packet> {
         // Frames of a sender wait for the end of its long message.
         let free = self.queue.front().is_some_and(|f| {
-            self.fragments.is_empty()
-                || (f.sender != 0 && !self.fragmented.contains(&f.sender))
+            self.fragments.is_empty() || (f.sender != 0 && !self.fragmented.contains(&f.sender))
         });
         if free && (self.whole_next || self.fragments.is_empty()) {
             self.whole_next = false;

@@ -98,7 +98,7 @@ fn known_ties(cx: &mut Cx) -> Option<&mut Remote> {
 fn tie(cx: &mut Cx, n: &Node, id: u32) -> bool {
     let there = n.tie(id, cx.self_pid());
     if there {
-        remote(cx).is_tied(n.name, id);
+        remote(cx).set_tied(n.name, id);
     }
     there
 }
@@ -106,7 +106,7 @@ fn tie(cx: &mut Cx, n: &Node, id: u32) -> bool {
 /// Records that another node has entered the running process into the set of ties of that
 /// connection.
 pub fn was_tied(cx: &mut Cx, n: &Node, id: u32) {
-    remote(cx).is_tied(n.name, id);
+    remote(cx).set_tied(n.name, id);
 }
 
 /// Number of encoded bytes per reduction.
@@ -711,7 +711,7 @@ pub fn spawned(
         let told = reply_of(&s.tag, &reference, am::OK, result, token);
         // Handled at once, so that messages of the new process come behind it.
         // SAFETY: a fresh signal.
-        unsafe { handle::arrived(cx, told) };
+        unsafe { handle::handle_here(cx, told) };
     }
 }
 

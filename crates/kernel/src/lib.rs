@@ -21,9 +21,9 @@ pub mod threads;
 pub mod timer;
 
 pub use accounting::{accounts, msacc, profile, waits};
-pub use events::tracer;
+pub use message::keys;
 pub use os::{affinity, clock, filename, osenv, posix};
-pub use process::{keys, remote};
+pub use process::{remote, tracer};
 use purlin_native::{bif, hashing, ids, lazy_atoms};
 pub use purlin_options as options;
 pub use sched::later;

@@ -1,4 +1,4 @@
-//! Work that is left to the holder of a lock.
+//! Models work that is left to the holder of a lock.
 
 #[path = "../../io/src/port/handoff.rs"]
 mod handoff;
@@ -11,7 +11,7 @@ use sync::{AtomicUsize, Mutex, Ordering};
 
 struct Port {
     handoff: Handoff,
-    /// Frames that wait, and, by the lock's holder, those that have gone.
+    /// Frames that wait, and those that the lock's holder has sent.
     waiting: AtomicUsize,
     gone: Mutex<usize>,
 }
@@ -33,7 +33,7 @@ impl Port {
         self.handoff.request();
         self.pull();
     }
-    /// Has the lock for something else.
+    /// Takes the lock for something else.
     fn hold(&self) {
         drop(self.gone.lock());
         if self.handoff.is_requested() {

@@ -9,7 +9,7 @@
 use crate::library::Library;
 use crate::resource::Opening;
 use purlin_kernel::cx::{Cx, Fail};
-use purlin_kernel::threads::lent;
+use purlin_kernel::threads::dirty_calls;
 use purlin_native::nif::{NifSlot, Scheduled};
 use purlin_term::bin::RcBin;
 use purlin_term::frag::Fragment;
@@ -260,8 +260,8 @@ pub fn callback<R>(library: *const Library, f: impl FnOnce(*mut ErlNifEnv) -> R)
 /// # Safety
 /// `env` is null or an environment.
 #[inline(always)]
-pub unsafe fn hold(env: *const ErlNifEnv) -> Option<lent::Hold> {
-    (!env.is_null() && (*env).lent).then(lent::hold)
+pub unsafe fn hold(env: *const ErlNifEnv) -> Option<dirty_calls::Hold> {
+    (!env.is_null() && (*env).lent).then(dirty_calls::hold)
 }
 
 /// Has `fptr` called in the place of the call under way: see `enif_schedule_nif`.

@@ -9,7 +9,7 @@ use crate::env::{self, ErlNifEnv};
 use crate::resource::ResourceType;
 use purlin_kernel::cx::Cx;
 use purlin_kernel::process::Process;
-use purlin_kernel::threads::lent;
+use purlin_kernel::threads::dirty_calls;
 use purlin_native::bif::known_as;
 use purlin_native::cx::Env;
 use purlin_native::nif::{NifFunction, Pool};
@@ -297,7 +297,7 @@ unsafe fn lending(env: *mut ErlNifEnv, cx: *mut Cx, args: *const Term, f: &Funct
     }
     WITHIN.set(true);
     (*env).lent = true;
-    let value = lent::lend(cx, || (f.fptr)(env, f.base.arity as c_int, args));
+    let value = dirty_calls::lend(cx, || (f.fptr)(env, f.base.arity as c_int, args));
     (*env).lent = false;
     WITHIN.set(false);
     value

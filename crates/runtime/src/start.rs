@@ -127,7 +127,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     crate::compiled::start(o);
     natives::install();
     purlin_kernel::outside::set_outside(&World);
-    purlin_term::etf::aliases::on_many(signal::handle::look_at_aliases);
+    purlin_term::etf::aliases::on_many(signal::handle::prune_aliases);
     purlin_dist::input::set_options(natives::process::spawn::wanted_elsewhere);
     purlin_dist::natives::set_alive(natives::signals::monitors::is_alive);
     crate::events::set_sink(&crate::trace::Tracers);

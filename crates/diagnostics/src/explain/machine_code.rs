@@ -1,12 +1,12 @@
 //! Functions that have machine code, its cost, and why other functions have none.
 
-use crate::compiled::told::{self, Function, Report};
+use crate::compiled::report::{self, Function, Report};
 use crate::json::Json;
 
 pub fn machine_code(top: usize) -> Vec<(String, Json)> {
-    let mode = ("mode".to_string(), Json::from(told::mode()));
-    let Some(r) = told::report(top) else {
-        // Everything is interpreted, by request or because the system allows nothing else.
+    // All is interpreted: asked for, or the system allows nothing else.
+    let mode = ("mode".to_string(), Json::from(report::mode()));
+    let Some(r) = report::report(top) else {
         return vec![mode];
     };
     let mut pairs = vec![mode];

@@ -118,7 +118,7 @@ impl Collect for Cx {
             None => &mut [],
         };
         if self.heap.used_words() > LONG_WORDS {
-            crate::sched::let_others();
+            crate::sched::let_others_steal();
         }
         let roots = &mut [regs, one, dictionary];
         let mut words = match sweep {
@@ -279,7 +279,7 @@ fn limit_heap(cx: &mut Cx) {
         crate::report::max_heap_exceeded(cx, m, words);
     }
     if m.kill {
-        cx.process().end_for(purlin_term::am::KILLED);
+        cx.process().mark_to_exit(purlin_term::am::KILLED);
         cx.reds = 0;
     }
 }

@@ -7,8 +7,6 @@
 //! * Whatever is told to nobody costs a look at a flag here. Only behind the flag is the [`Sink`] called, which knows who
 //!   asks and what is told.
 
-pub mod tracer;
-
 use crate::cx::Cx;
 use crate::message::token::Token;
 use crate::outside::outside;
@@ -393,7 +391,7 @@ pub(crate) fn came(p: &mut Process, queued: usize) {
 #[cold]
 pub(crate) fn queue_changed(p: &mut Process) {
     sink().queue_changed(p);
-    let watched = p.ext().is_some_and(|e| !e.long_queue_told.is_empty());
+    let watched = p.ext().is_some_and(|e| !e.long_queue_notified.is_empty());
     // SAFETY: null or the mailbox of this process, which the caller owns.
     if let Some(m) = unsafe { p.mailbox.as_mut() } {
         m.watched = watched;

@@ -9,7 +9,7 @@ use crate::outside::outside;
 use crate::process::ext::Gone;
 use crate::process::table::take_spare;
 use crate::process::{self, Process, SEQUENTIAL, TRACED, ext, registry, table};
-use crate::signal::handle::{drain_dead, send_demonitor, tell_down};
+use crate::signal::handle::{drain_dead, send_demonitor, send_down};
 use crate::signal::receive;
 use crate::signal::send::{link_exit, link_exit_with_token};
 use purlin_term::layout::RefWords;
@@ -87,7 +87,7 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     crate::sched::bind(p, 0);
     outside().owner_exit(me);
     delays::where_hot();
-    registry::ends(me);
+    registry::forget_unrecorded(me);
     // Whoever no longer finds the name finds none of the process's tables either.
     if let Some(e) = (*p).ext().and_then(|e| e.rare())
         && e.name != NIL
@@ -135,7 +135,7 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
     }
     // After those who had linked and monitored it before.
     if let Some(e) = (*p).ext().and_then(|e| e.rare()) {
-        for s in std::mem::take(&mut e.behind_end) {
+        for s in std::mem::take(&mut e.after_end) {
             drain_dead(me, s as *mut Link);
         }
     }
@@ -202,7 +202,7 @@ fn tell(me: Term, e: &mut ext::Ext, reason: Term) {
         }
     }
     for (k, w) in e.watchers.drain() {
-        tell_down(
+        send_down(
             w.by(),
             RefWords::new(k.numbers()).term(),
             me,

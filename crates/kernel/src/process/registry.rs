@@ -1,8 +1,17 @@
-//! Registered names: of processes and of ports.
+//! Registered names of processes and ports.
 //!
-//! A process has one name at most, and notes it. One that another process names may be where nothing reaches it, in a function of a
-//! native library: it has its name at once, and notes it when it takes its signals. Until then the name is among those that are
-//! given ([`give`]), where its end looks too.
+//! A process has at most one name, and records it in its own cell. When another process registers
+//! it, it may be out of reach, in a NIF: it has the name at once, and records it when it handles
+//! its signals. Until then the name is also in the list of unrecorded names ([`register_for`]),
+//! which the exit of the process consults.
+//!
+//! # Orderings
+//! [`GIVEN`] and the state word of a process form a store-buffering pair. [`register_for`]
+//! increments `GIVEN`, then asks whether the process is alive; the exit marks the process as
+//! exiting, then loads `GIVEN` in [`forget_unrecorded`]. At least one side must see the other's
+//! store, or a dead process would keep a name. `SeqCst` on `GIVEN` alone does not order it against
+//! the state word, whose accesses are weaker: the fences in [`super::table::Table::is_alive`] and
+//! in the exit of a process do. The two lists themselves are only accessed under the lock.
 
 use crate::sync::RwLock;
 use purlin_native::hashing::Hashing;
@@ -12,9 +21,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[derive(Default)]
 struct Maps {
-    /// Atom word to the word of a local pid or port.
+    /// Word of an atom to the word of a local pid or port.
     names: HashMap<u64, u64, Hashing>,
-    /// The words of local pids to those of their names.
+    /// Word of a local pid to the word of its name.
     of: HashMap<u64, u64, Hashing>,
 }
 
@@ -35,7 +44,7 @@ impl Maps {
     fn has(&self, name: Term, who: Term) -> bool {
         self.names.get(&name.raw()) == Some(&who.raw())
     }
-    /// False: it has no such name.
+    /// Removes the name; false if `who` doesn't have it.
     fn take(&mut self, name: Term, who: Term) -> bool {
         let has = self.has(name, who);
         if has {
@@ -48,7 +57,8 @@ impl Maps {
 
 struct Names {
     maps: Option<Maps>,
-    /// Who was given which name and has not noted that yet, and how many times: the words of both.
+    /// Names that processes were given and have not recorded yet, with their number: words of pid
+    /// and name.
     given: BTreeMap<(u64, u64), usize>,
 }
 
@@ -57,28 +67,29 @@ static NAMES: RwLock<Names> = RwLock::new(Names {
     given: BTreeMap::new(),
 });
 
-/// How many names are given, or about to be. It is raised before a process is asked whether it lives, and read behind the mark that it
-/// ends: so its end finds the name, or who gives it finds the end.
+/// Number of names that are given and not recorded, or about to be. [`register_for`] raises it
+/// before it asks whether the process is alive, and the exit reads it after it has marked the
+/// process as exiting. So the exit finds the name, or [`register_for`] finds the exit.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Why somebody doesn't get a name.
+/// The reason for which a name is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
     /// The process has ended.
     Ended,
-    /// The process has one.
+    /// The process has a name already.
     HasName,
     Taken,
 }
 
-/// Gives `who` (a local port, or the process that runs) the name.
+/// Registers `name` for `who`, a local port or the running process.
 pub fn register(name: Term, who: Term) -> Result<(), Refused> {
     let mut n = NAMES.write();
     n.maps.get_or_insert_default().enter(name, who)
 }
 
-/// Gives another process a name, which that is to note (see [`noted`]).
-pub fn give(name: Term, who: Term, alive: impl FnOnce() -> bool) -> Result<(), Refused> {
+/// Registers a name for another process, which is to record it (see [`record`]).
+pub fn register_for(name: Term, who: Term, alive: impl FnOnce() -> bool) -> Result<(), Refused> {
     GIVEN.fetch_add(1, Ordering::SeqCst);
     let mut n = NAMES.write();
     let entered = match alive() {
@@ -96,8 +107,9 @@ pub fn give(name: Term, who: Term, alive: impl FnOnce() -> bool) -> Result<(), R
     entered
 }
 
-/// A process that was given a name notes it, or has ended. Whether the name is its own still.
-pub fn noted(name: Term, who: Term, ended: bool) -> bool {
+/// Removes a name from the unrecorded ones, because its process records it or has ended. Returns
+/// whether the process still has the name.
+pub fn record(name: Term, who: Term, ended: bool) -> bool {
     let mut n = NAMES.write();
     let key = (who.raw(), name.raw());
     if let Some(times) = n.given.get_mut(&key) {
@@ -116,16 +128,16 @@ pub fn noted(name: Term, who: Term, ended: bool) -> bool {
     }
 }
 
-/// A process ends: the name that it was given and has not noted is nobody's any more.
+/// Removes the names that an exiting process was given and has not recorded.
 #[inline]
-pub(crate) fn ends(who: Term) {
+pub(crate) fn forget_unrecorded(who: Term) {
     if GIVEN.load(Ordering::SeqCst) != 0 {
-        ends_given(who);
+        forget_given(who);
     }
 }
 
 #[cold]
-fn ends_given(who: Term) {
+fn forget_given(who: Term) {
     let mut n = NAMES.write();
     let Names { maps, given } = &mut *n;
     if let Some(m) = maps {
@@ -137,13 +149,14 @@ fn ends_given(who: Term) {
     }
 }
 
-/// Takes a name away from `who`; if another has got it meanwhile it stays theirs, and the answer is false.
+/// Unregisters `name` if `who` has it. Returns false, and changes nothing, if another has it by
+/// now.
 pub fn unregister_of(name: Term, who: Term) -> bool {
     let mut n = NAMES.write();
     n.maps.as_mut().is_some_and(|m| m.take(name, who))
 }
 
-/// The process or port that has the name.
+/// Returns the process or port with the name.
 pub fn whereis(name: Term) -> Option<Term> {
     let n = NAMES.read();
     let w = *n.maps.as_ref()?.names.get(&name.raw())?;
@@ -151,7 +164,7 @@ pub fn whereis(name: Term) -> Option<Term> {
     Some(unsafe { Term::from_raw(w) })
 }
 
-/// All names.
+/// Returns all names.
 pub fn names() -> Vec<Term> {
     let n = NAMES.read();
     let Some(m) = n.maps.as_ref() else {
@@ -172,24 +185,27 @@ mod tests {
     #[test]
     fn a_name_that_was_given_goes_with_its_process() {
         let (one, other) = (Term::pid(900_001), Term::pid(900_002));
-        assert_eq!(give(am::NORMAL, one, || false), Err(Refused::Ended));
-        assert_eq!(give(am::NORMAL, one, || true), Ok(()));
-        assert_eq!(give(am::NORMAL, other, || true), Err(Refused::Taken));
+        assert_eq!(register_for(am::NORMAL, one, || false), Err(Refused::Ended));
+        assert_eq!(register_for(am::NORMAL, one, || true), Ok(()));
+        assert_eq!(
+            register_for(am::NORMAL, other, || true),
+            Err(Refused::Taken)
+        );
         assert_eq!(register(am::TRUE, one), Err(Refused::HasName));
-        assert!(whereis(am::NORMAL) == Some(one) && noted(am::NORMAL, one, false));
-        // Noted: its end looks where it has noted it.
-        ends(one);
+        assert!(whereis(am::NORMAL) == Some(one) && record(am::NORMAL, one, false));
+        // The name is recorded, so the exit doesn't find it here.
+        forget_unrecorded(one);
         assert!(unregister_of(am::NORMAL, one) && !unregister_of(am::NORMAL, one));
-        // Not noted yet, and taken away again meanwhile.
-        assert_eq!(give(am::NORMAL, one, || true), Ok(()));
+        // The name is not recorded yet, and is unregistered meanwhile.
+        assert_eq!(register_for(am::NORMAL, one, || true), Ok(()));
         assert!(unregister_of(am::NORMAL, one));
         assert_eq!(register(am::NORMAL, other), Ok(()));
-        assert!(!noted(am::NORMAL, one, false) && whereis(am::NORMAL) == Some(other));
+        assert!(!record(am::NORMAL, one, false) && whereis(am::NORMAL) == Some(other));
         assert!(unregister_of(am::NORMAL, other));
-        // It ends before it has noted it.
-        assert_eq!(give(am::NORMAL, one, || true), Ok(()));
-        ends(one);
-        assert!(whereis(am::NORMAL).is_none() && !noted(am::NORMAL, one, true));
+        // The process ends before it has recorded the name.
+        assert_eq!(register_for(am::NORMAL, one, || true), Ok(()));
+        forget_unrecorded(one);
+        assert!(whereis(am::NORMAL).is_none() && !record(am::NORMAL, one, true));
         assert_eq!(GIVEN.load(Ordering::SeqCst), 0);
     }
 }

@@ -5,32 +5,32 @@
 //! that it has just served often comes back at once. The thread that went to sleep last is woken
 //! first: its stack and its context are still in the processor's caches.
 //!
-//! A process that waits here may leave for a while, to do elsewhere what signals ask of it. It
-//! keeps its place: the queue goes on naming it, and `out` says that it isn't here. A thread that
-//! comes to its place skips it, and it goes first when it is back.
+//! A waiting process may leave for a while, to handle signals elsewhere. It keeps its place: the
+//! queue still names it, and `out` says that it isn't here. A thread that comes to its place skips
+//! it, and the process goes first when it is back.
 //!
 //! # Invariants
-//! * What was put here is taken once by a thread, or is in `out` and in the hands of whoever made
-//!   it leave.
-//! * Whoever has made it leave brings it back by [`Pool::put`], or gives its place up by
-//!   [`Pool::forget`] before its number may name another process.
-//! * A process with reason to leave does: it is put under the lock, where `leaves` is asked, and
-//!   whoever gives it a reason calls [`Pool::take_out`] after that. So either the one sees the
-//!   reason or the other finds the process.
-//! * A process waits while a thread sleeps only if another thread is awake that will look at the
+//! - A process that was put is taken once by a thread, or is in `out` and in the hands of the
+//!   thread that made it leave.
+//! - That thread brings it back by [`Pool::put`], or gives its place up by [`Pool::forget`] before
+//!   its number may name another process.
+//! - A process with a reason to leave does. It is put under the lock, where `leaves` is asked, and
+//!   a thread that gives it a reason calls [`Pool::take_out`] after that. So either the one sees
+//!   the reason or the other finds the process.
+//! - A process waits while a thread sleeps only if another thread is awake that will look at the
 //!   queue under the lock: it was woken for it, looks, or serves a process.
 
-use super::order::{Comes, Queues};
+use super::order::{Cause, Queues};
 use crate::process::state::Priority;
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The processes that wait.
+/// The waiting processes.
 #[derive(Default)]
 struct Waiting {
     queue: Queues,
-    /// Those that have left for a while; true: a thread has come to their place.
+    /// Processes that have left for a while; true if a thread has come to their place.
     out: BTreeMap<u32, bool>,
     /// Threads that sleep, in the order in which they went to sleep.
     asleep: Vec<Arc<Seat>>,
@@ -57,18 +57,18 @@ impl Waiting {
     }
 }
 
-/// See the module head.
+/// See the module docs.
 pub struct Pool {
     waiting: Mutex<Waiting>,
     /// The length of the queue, for threads that look without the lock.
     length: AtomicUsize,
     threads: AtomicUsize,
-    /// Threads that take processes: those with lower numbers than this. Changed under the lock of the queue.
+    /// Index limit of the threads that take processes. Changed under the lock of the queue.
     online: AtomicUsize,
 }
 
 impl Pool {
-    /// A pool without threads.
+    /// Returns a pool without threads.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Pool {
         Pool {
@@ -81,19 +81,19 @@ impl Pool {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock()
     }
-    /// Processes that wait for a thread.
+    /// Number of processes that wait for a thread.
     pub fn len(&self) -> usize {
         self.lock().queue.len
     }
-    /// Whether there are none.
+    /// Whether no process waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Threads there are.
+    /// Number of threads.
     pub fn threads(&self) -> usize {
         self.threads.load(Ordering::Relaxed)
     }
-    /// Threads that take processes.
+    /// Number of threads that take processes.
     pub(crate) fn online(&self) -> usize {
         self.online.load(Ordering::Relaxed).min(self.threads())
     }
@@ -120,13 +120,13 @@ impl Pool {
             w.asleep.remove(i).ready.notify_one();
         }
     }
-    /// Queues a process, at its place if it has left. False: it `leaves` at once, and is the
-    /// caller's to queue elsewhere.
+    /// Queues a process, at its place if it has left. Returns false if it `leaves` at once; the
+    /// caller must queue it elsewhere.
     #[must_use]
     pub fn put(&self, cell: u32, prio: Priority, leaves: impl FnOnce() -> bool) -> bool {
         let mut w = self.lock();
         match w.out.remove(&cell) {
-            None => w.queue.push(cell, prio, Comes::Spent),
+            None => w.queue.push(cell, prio, Cause::Spent),
             Some(true) => w.queue.push_first(cell, prio as usize),
             Some(false) => {}
         }
@@ -141,7 +141,7 @@ impl Pool {
         }
         true
     }
-    /// Has a process that waits here leave for a while. False: it doesn't wait here.
+    /// Makes a waiting process leave for a while. Returns false if it doesn't wait here.
     #[must_use]
     pub fn take_out(&self, cell: u32) -> bool {
         let mut w = self.lock();
@@ -158,7 +158,7 @@ impl Pool {
             w.queue.remove(cell);
         }
     }
-    /// The next process, if there is one.
+    /// Returns the next process, if there is one.
     pub(crate) fn try_take(&self) -> Option<u32> {
         self.lock().pop()
     }

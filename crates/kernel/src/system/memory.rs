@@ -511,6 +511,6 @@ fn end(cx: &mut Cx, bytes: usize, freed: usize, table: Option<Term>) {
     if let Some((limit, used)) = limit() {
         report::memory_limit_reached(cx, [limit, used, bytes], table);
     }
-    cx.process().end_for(am::KILLED);
+    cx.process().mark_to_exit(am::KILLED);
     cx.reds = 0;
 }

@@ -1,27 +1,28 @@
-//! The table of return points: where the machine code is that goes on at an address of bytecode.
+//! The table of return points: the machine code that continues at a bytecode address.
 //!
 //! ```text
-//! word 0           slots minus one, a power of two less one
-//! words 1, 2 …     address of bytecode (0: free), address of machine code (0: none any more), for each slot
+//! word 0           number of slots minus one, a power of two less one
+//! words 1, 2 …     bytecode address (0: free) and machine code address (0: removed) of each slot
 //! ```
-//! Code that returns to a frame which no machine call has made looks here, without a lock. One thread at a time writes. A table
-//! half of whose slots are not free is replaced by one with room for twice the addresses that have machine code. The former is freed
-//! when all who may read it have left their time slices.
+//! Code that returns to a frame without a machine call looks here, without a lock. One thread at a
+//! time writes. When half of its slots are in use, a table is replaced by one with room for twice
+//! the addresses that have machine code. The old one is freed when all threads that may read it
+//! have left their time slices.
 
 use crate::code::compiled::set_returns;
 use crate::code::epochs::{Since, epochs};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Slots of the first table.
+/// Number of slots of the first table.
 const FIRST: usize = 1 << 10;
 
 type Words = Box<[AtomicU64]>;
 
 pub(super) struct Returns {
     words: Words,
-    /// Slots that are not free.
+    /// Number of slots that are not free.
     used: usize,
-    /// Former tables, which others may read until then.
+    /// Old tables, which others may read until then.
     former: Vec<(Since, Words)>,
 }
 
@@ -32,7 +33,7 @@ fn words(slots: usize) -> Words {
     v.into_boxed_slice()
 }
 
-/// As the stub in machine code reckons it.
+/// The hash of the stub in machine code.
 fn place(pc: u64) -> usize {
     ((pc >> 3).wrapping_mul(0x9E37_79B1_u32 as i32 as i64 as u64) >> 12) as usize
 }
@@ -49,17 +50,17 @@ impl Returns {
         r
     }
     fn publish(&self) {
-        // What reads them does so by atomic instructions: they are written meanwhile.
+        // Readers use atomic loads: the words are written meanwhile.
         set_returns(self.words.as_ptr() as *const u64);
     }
-    /// Frees former tables that nobody reads any more.
+    /// Frees old tables that no thread reads any more.
     pub fn tidy(&mut self) {
         self.former.retain_mut(|(since, _)| !since.passed());
     }
     fn slots(&self) -> usize {
         self.words.len() / 2
     }
-    /// The first word of the slot of `pc`, or of a free one.
+    /// Returns the first word of the slot of `pc`, or of a free one.
     fn find(&self, pc: u64) -> usize {
         let mask = self.slots() - 1;
         let mut i = place(pc) & mask;
@@ -72,7 +73,7 @@ impl Returns {
             i = (i + 1) & mask;
         }
     }
-    /// Machine code for an address of bytecode.
+    /// Sets the machine code for a bytecode address.
     pub fn set(&mut self, pc: u64, code: u64) {
         let at = self.find(pc);
         let new = self.words[at].load(Ordering::Relaxed) == 0;
@@ -86,7 +87,7 @@ impl Returns {
             self.words[at].store(pc, Ordering::Release);
         }
     }
-    /// No machine code for that address any more.
+    /// Removes the machine code for that address.
     pub fn remove(&mut self, pc: u64) {
         let at = self.find(pc);
         if self.words[at].load(Ordering::Relaxed) == pc {
@@ -119,7 +120,8 @@ impl Returns {
 mod tests {
     use super::*;
 
-    /// Modules come at addresses that no code had before, and go: the table stays as large as those that are there need it.
+    /// Modules get addresses that no code had before, and go: the table only grows with the present
+    /// ones.
     #[test]
     fn the_table_does_not_grow_with_what_has_gone() {
         let mut r = Returns::new();

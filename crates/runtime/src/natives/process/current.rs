@@ -22,7 +22,7 @@ fn hibernate_0(cx: &mut Cx, []: [Term; 0]) -> BifResult {
     // stack.
     match unsafe { compact::hibernates(cx, 0) } {
         true => {
-            crate::sched::lets_pass();
+            crate::sched::mark_early_yield();
             Err(Fail::Again)
         }
         false => Err(Fail::Wait),

@@ -52,7 +52,7 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
         return Ok(am::TRUE);
     }
     // The name is valid at once, wherever the other process runs; that process records it later.
-    match registry::give(name, who, || crate::process::table().is_alive(who)) {
+    match registry::register_for(name, who, || crate::process::table().is_alive(who)) {
         Ok(()) => {}
         Err(registry::Refused::Ended) => return Ok(a_notalive()),
         Err(registry::Refused::HasName) => return Ok(am::REGISTERED_NAME),
@@ -61,7 +61,7 @@ fn register(cx: &mut Cx, name: Term, who: Term) -> BifResult {
     send::run_in(
         who,
         Box::new(move |cx| {
-            let has = registry::noted(name, who, cx.is_none());
+            let has = registry::record(name, who, cx.is_none());
             if let Some(cx) = cx {
                 let p = cx.process();
                 if has {

@@ -120,7 +120,7 @@ fn process_flag_2(cx: &mut Cx, [flag, value]: [Term; 2]) -> BifResult {
         let on = erl_flag(value).ok_or(Fail::Badarg)?;
         let old = cx.process().has(SENSITIVE);
         cx.process().set_flag(SENSITIVE, on);
-        cx.process().state.set_quiet(on);
+        cx.process().state.set_sensitive(on);
         return Ok(if old { am::TRUE } else { am::FALSE });
     }
     if flag == a_async_dist() {

@@ -15,7 +15,7 @@ use crate::trace::sequential;
 use crate::{bifs, lazy_atoms};
 use purlin_isa::release::Feature;
 use purlin_kernel::outside::outside;
-use purlin_kernel::threads::lent;
+use purlin_kernel::threads::dirty_calls;
 use purlin_native::bif::{Kind, native};
 use purlin_native::reschedule::{self, Name};
 use purlin_natives::re;
@@ -78,8 +78,8 @@ fn dirty_native(cx: &mut Cx) -> Option<Name> {
     if !in_dirty_native(cx) {
         return awaited_native(cx);
     }
-    lent::within_native(cx).or_else(|| {
-        // SAFETY: the process is at a call of a native or of such a function.
+    // SAFETY: it is at the call of a native or of such a function.
+    dirty_calls::within_native(cx).or_else(|| {
         let x = unsafe { crate::interp::called_native(cx.bif_pc) }?;
         Some((x.module, x.function, x.arity as usize))
     })
@@ -284,7 +284,7 @@ items! {
             atom::intern(if state.is_exiting() {
             "exiting"
         } else if in_dirty_native(cx)
-            && !(state.is_suspended() && lent::within_native(cx).is_some())
+            && !(state.is_suspended() && dirty_calls::within_native(cx).is_some())
         {
             // A requested suspension takes effect when the native has returned.
             "running"

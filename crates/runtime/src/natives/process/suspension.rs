@@ -13,7 +13,7 @@ use crate::process::table;
 use crate::signal::send;
 use crate::signal::suspend;
 use crate::{bifs, ids};
-use purlin_kernel::threads::lent;
+use purlin_kernel::threads::dirty_calls;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::release::{self, SUSPENDED_AFTER_NATIVES};
 use purlin_term::{Term, am, atom, copy};
@@ -160,7 +160,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
             let Some(c) = cx else {
                 return answer(false);
             };
-            let native = c.dirty && lent::within_native(c).is_none();
+            let native = c.dirty && dirty_calls::within_native(c).is_none();
             if native && release::has(SUSPENDED_AFTER_NATIVES) {
                 // It runs until the native that it is in has returned.
                 let task = move |cx: Option<&mut Cx>| {
@@ -173,7 +173,7 @@ fn suspend_process_2(cx: &mut Cx, [pid, opts]: [Term; 2]) -> BifResult {
                 return;
             }
             stop(c);
-            if c.dirty || lent::within_native(c).is_some() {
+            if c.dirty || dirty_calls::within_native(c).is_some() {
                 return answer(true);
             }
             // A process in the middle of a time slice may still end; then it was not suspended.

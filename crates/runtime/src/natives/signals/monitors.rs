@@ -307,7 +307,7 @@ fn demonitor_2(cx: &mut Cx, [r, opts]: [Term; 2]) -> BifResult {
     // Stock's own receive takes the message, if there is one, since it knows markers and tags.
     // Other processes that were notified of the same end run first, as on stock: programs rely on
     // their reaction being done when this returns.
-    crate::sched::lets_pass();
+    crate::sched::mark_early_yield();
     cx.end_slice();
     let x = crate::code::export(
         purlin_term::atom::intern("erts_internal"),

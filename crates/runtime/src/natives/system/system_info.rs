@@ -506,7 +506,7 @@ items! {
             if known.replace(now).unwrap_or(o.flags.schedulers.cpus) == now {
                 unchanged()
             } else {
-                binding::again();
+                binding::replan();
                 changed()
             }
         };
