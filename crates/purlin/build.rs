@@ -1,5 +1,5 @@
-//! Native libraries find the functions of the interface in the executable, and `gdb` where it is told of machine code: those are
-//! exported, and nothing else.
+//! Exports symbols of the executable: those that native libraries look up, those that `gdb` reads
+//! for the names of machine code, and no others.
 
 fn main() {
     println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol=enif_*");

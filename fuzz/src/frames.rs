@@ -15,7 +15,7 @@ pub fn run(data: &[u8]) {
     let Some((&capable, mut rest)) = data.split_first() else {
         return;
     };
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let _ = purlin_runtime::report::set_system_logger(am::UNDEFINED);
     node::set_this(atom::intern("this@fuzz"), 1);

@@ -42,7 +42,7 @@ impl Default for World {
 
 impl World {
     pub fn new() -> World {
-        purlin_runtime::bif::install();
+        purlin_runtime::natives::install();
         purlin_term::region::init();
         let mut cx = Cx::boxed(0);
         let mut process: Box<MaybeUninit<Process>> = Box::new(MaybeUninit::zeroed());

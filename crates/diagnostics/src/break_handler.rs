@@ -1,9 +1,11 @@
-//! The menu that Ctrl-C opens on the terminal: to end the emulator, look at it, or go on.
+//! The menu that Ctrl-C opens on the terminal: end the emulator, inspect it, or continue.
 //!
-//! While the menu is open nothing is written to or read from the terminal by ports, nor read by the terminal since OTP 26. A second Ctrl-C ends the emulator.
+//! While the menu is open, ports neither read from nor write to the terminal, and since OTP 26 the
+//! terminal driver does not read either. A second Ctrl-C ends the emulator.
 
-use crate::bif::{memory, process_info};
 use crate::ets::{self, WriteConcurrency};
+use crate::natives::process::process_info;
+use crate::natives::system::memory;
 use crate::port;
 use crate::process::{self, registry};
 use crate::{code, halt, signal};
@@ -19,12 +21,12 @@ use std::time::Duration;
 
 const MENU: &str = "\nBREAK: (a)bort (A)bort with dump (c)ontinue (p)roc info (i)nfo\n       (l)oaded (v)ersion (k)ill (D)b-tables (d)istribution\n";
 
-/// Most characters of a term that is shown.
+/// Maximum number of characters shown of a term.
 const TERM_CHARS: usize = 10_000;
 
 static OPEN: AtomicBool = AtomicBool::new(false);
 
-/// Ctrl-C was pressed. Called on the thread that handles signals.
+/// Handles Ctrl-C. Called on the thread that handles signals.
 pub(crate) fn requested() {
     if OPEN.swap(true, Ordering::SeqCst) {
         halt::halt(0);
@@ -44,7 +46,7 @@ pub(crate) fn requested() {
     }
 }
 
-/// The first byte of what is typed next; None at the end of input.
+/// The first byte of the next line typed; `None` at the end of input.
 fn key() -> Option<u8> {
     let _ = std::io::stdout().flush();
     let mut buf = [0; 64];
@@ -55,7 +57,7 @@ fn key() -> Option<u8> {
     }
 }
 
-/// Writes to standard output. Where nobody reads it, nothing can be done.
+/// Writes to standard output. Errors are ignored: if nobody reads it, nothing can be done.
 fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
@@ -117,7 +119,7 @@ fn show(t: Term) -> String {
     format_term(t, Style::Display, TERM_CHARS)
 }
 
-/// The lines shown of a process, in the words of a crash dump.
+/// The lines shown for a process, named as in a crash dump.
 const SHOWN: &[(&str, &str)] = &[
     ("status", "State"),
     ("registered_name", "Name"),
@@ -133,10 +135,10 @@ const SHOWN: &[(&str, &str)] = &[
     ("memory", "Memory"),
 ];
 
-/// How long a process may take to say what it is like. One that runs a long native does not answer.
+/// Time limit for a process to describe itself. A process in a long native does not answer.
 const ANSWER_TIME: Duration = Duration::from_millis(200);
 
-/// The answer of a process about itself.
+/// A process's description of itself.
 fn process_text(pid: Term) -> String {
     let (tell, told) = mpsc::channel();
     signal::send::run_in(
@@ -149,7 +151,7 @@ fn process_text(pid: Term) -> String {
                     let Some(v) = process_info::item(cx, &mut f, item) else {
                         continue;
                     };
-                    // Lines about nothing are not shown.
+                    // Empty lists are not shown.
                     if !v.is_nil() {
                         let v = match v.as_tuple() {
                             Some(&[m, f, a]) if item != "messages" => {
@@ -159,7 +161,7 @@ fn process_text(pid: Term) -> String {
                         };
                         s.push_str(&format!("{title}: {v}\n"));
                     }
-                    // SAFETY: nothing of it is used any more.
+                    // SAFETY: nothing in it is used any more.
                     unsafe { f.destroy() };
                 }
             }
@@ -192,7 +194,7 @@ fn ports() {
     for id in port::all() {
         let Some(p) = port::find(id) else { continue };
         say(&format!("=port:{}\n", show(id)));
-        // Those that hold the terminal while the menu is open are not asked.
+        // Ports that hold the terminal while the menu is open are not asked.
         let Some(i) = port::try_info(&p) else {
             say("State: busy\n");
             continue;
@@ -222,7 +224,7 @@ fn ports() {
     }
 }
 
-/// The known sizes of things, under the names that stock has for them.
+/// Prints the sizes of memory that are known, under stock's names.
 fn info() {
     let u = memory::usage();
     let lines = [
@@ -259,7 +261,7 @@ fn tables() {
     for t in ets::all() {
         let mut f = Fragment::new();
         let id = ets::id(&t, &mut f).map_or_else(String::new, show);
-        // SAFETY: nothing of it is used any more.
+        // SAFETY: nothing in it is used any more.
         unsafe { f.destroy() };
         let (objects, words) = t.size_and_words();
         let o = &t.options;
@@ -310,7 +312,7 @@ fn distribution() {
     }
 }
 
-/// Shows processes one by one, the newest first, and kills those that it is told to.
+/// Shows processes one by one, newest first, and kills those that the user selects.
 fn killer() {
     say("\n\nProcess Information\n\n--------------------------------------------------\n");
     for p in pids().into_iter().rev() {

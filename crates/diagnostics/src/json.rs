@@ -1,24 +1,24 @@
-//! JSON, written and read: what tools tell to other tools.
+//! JSON, written and read, for exchange between tools.
 //!
-//! Reading is for what Purlin itself wrote, or a file that a user names: depth and size are bounded by the caller's bytes and
-//! [`DEPTH`], and what is not JSON is an error with its place.
+//! The parser reads what Purlin itself wrote, or a file that a user names. Its depth is bounded by
+//! [`DEPTH`] and its memory by the caller's bytes. Errors have a position.
 
 use std::fmt::{self, Write};
 
-/// Values nest no deeper than this.
+/// Maximum nesting of values.
 const DEPTH: usize = 64;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
     Null,
     Bool(bool),
-    /// A whole number, which is written as one.
+    /// A whole number, written without a fraction.
     Int(i64),
     /// Any other number; one that is not finite is written as `null`.
     Number(f64),
     Text(String),
     List(Vec<Json>),
-    /// In the order in which it is written.
+    /// Fields in the order in which they are written.
     Object(Vec<(String, Json)>),
 }
 
@@ -26,7 +26,7 @@ impl Json {
     pub fn object<const N: usize>(pairs: [(&str, Json); N]) -> Json {
         Json::Object(pairs.map(|(k, v)| (k.to_string(), v)).into())
     }
-    /// The value that an object has under a name.
+    /// The value of the field `name` of an object.
     pub fn get(&self, name: &str) -> Option<&Json> {
         match self {
             Json::Object(pairs) => pairs.iter().find(|(k, _)| k == name).map(|(_, v)| v),
@@ -95,7 +95,8 @@ impl<T: Into<Json>> From<Vec<T>> for Json {
     }
 }
 
-/// Writes an object or list of more than one level with a line for each of its parts, and all else in one line.
+/// Objects and lists with more than one level are written with a line per element, all others on
+/// one line.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_at(self, f, 0)
@@ -170,7 +171,7 @@ fn write_text(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_char('"')
 }
 
-/// The error in a text, and its place.
+/// An error in JSON text, and its position.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotJson {
     pub at: usize,
@@ -183,7 +184,7 @@ impl fmt::Display for NotJson {
     }
 }
 
-/// Reads one value that is all of `text`.
+/// Parses one value that spans all of `text`.
 pub fn parse(text: &str) -> Result<Json, NotJson> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0)?;
@@ -249,7 +250,7 @@ impl Reader<'_> {
             Some(_) => self.numeral(),
         }
     }
-    /// The items between brackets, with commas.
+    /// The items between brackets, separated by commas.
     fn items<T>(
         &mut self,
         close: u8,
@@ -321,7 +322,7 @@ impl Reader<'_> {
             });
         }
     }
-    /// The four digits behind `\u`, and those of the second half if it is one of two.
+    /// The four digits after `\u`, and those of the low surrogate if it is a high one.
     fn unicode(&mut self) -> Result<char, NotJson> {
         let first = self.four()?;
         let code = if (0xd800..0xdc00).contains(&first) {

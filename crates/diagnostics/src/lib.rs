@@ -1,8 +1,9 @@
-//! Tells about a running system: crash dumps, the menu that Ctrl-C opens, and the answers to `purlin explain` and
-//! `purlin observe`.
+//! Diagnostics of a running system: crash dumps, the menu on Ctrl-C, and the answers to `purlin
+//! explain` and `purlin observe`.
 //!
 //! # Invariant
-//! It reads, and changes nothing in the program. The runtime knows it as [`purlin_runtime::diagnostics::Diagnostics`] only.
+//! Diagnostics read, and change nothing in the program. The runtime knows this crate only as
+//! [`purlin_runtime::diagnostics::Diagnostics`].
 #![warn(unsafe_op_in_unsafe_fn)]
 
 mod break_handler;
@@ -18,11 +19,11 @@ use purlin_kernel::{
     timer, waits,
 };
 use purlin_runtime::diagnostics::{Diagnostics, Text};
-use purlin_runtime::{bif, compiled, trace};
+use purlin_runtime::{compiled, natives, trace};
 use std::ffi::OsStr;
 use std::io;
 
-/// All that there is here, for [`purlin_runtime::start`].
+/// The diagnostics to pass to [`purlin_runtime::start`].
 pub static ALL: &dyn Diagnostics = &All;
 
 struct All;

@@ -1,14 +1,18 @@
-//! Asks an HTTP server for a page at a rate that does not depend on how soon it answers, and says how late the answers were:
+//! Requests a page from an HTTP server at a rate that does not depend on its response times, and
+//! reports their latencies:
 //!
-//!     cargo run --release -p purlin-measure --example http_rate -- PORT PATH RATE CONNECTIONS SECONDS
+//!     cargo run --release -p purlin-measure --example http_rate -- \
+//!         PORT PATH RATE CONNECTIONS SECONDS
 //!
-//! Each of the connections has its requests due at fixed times, evenly spread. The time of an answer counts from when its request
-//! was due, so that what waits behind a late answer on its connection is late, too. The first second is not counted. One
-//! thread does it all; `behind` is how long that itself was at most between two looks at its connections, which bounds what the rest can mean.
+//! Each connection has its requests due at fixed, evenly spread times. A latency counts from when
+//! the request was due, so requests that wait behind a late response are late, too. The first
+//! second is not counted. One thread does everything; `behind` is the longest time between two of
+//! its looks at the connections, which bounds the accuracy of the other figures.
 //!
-//! With a rate of 0 each connection asks again as soon as it has its answer. Then `others` says how many answers came on all connections
-//! between a request and its own, which tells of fair turns whatever else the machine does: as many as there are connections, where
-//! they are served in the order in which they ask.
+//! With a rate of 0 each connection sends the next request as soon as it has a response. `others`
+//! is then the number of responses on all connections between a request and its own response. It
+//! measures fairness independently of the machine's load: it equals the number of connections if
+//! they are served in the order of their requests.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -17,10 +21,11 @@ use std::time::{Duration, Instant};
 
 struct Connection {
     stream: TcpStream,
-    /// When the next request is due, and when the one under way was, with the answers that had come before.
+    /// When the next request is due and when the current one was, and the number of responses
+    /// before that.
     due: Instant,
     asked: Option<(Instant, usize)>,
-    /// The head of the answer as far as it has come, and bytes of the body that are still to come, once that is known.
+    /// The received part of the response's head, and the remaining bytes of its body, once known.
     head: Vec<u8>,
     left: Option<usize>,
 }
@@ -94,10 +99,10 @@ fn main() -> std::io::Result<()> {
             events: libc::POLLIN,
             revents: 0,
         }));
-        // Less than a millisecond is looked for again and again.
+        // Waits of less than a millisecond are busy.
         let wait = wait.as_millis().min(100) as i32;
         behind = behind.max(looked.elapsed());
-        // SAFETY: so many entries, which stay for the call.
+        // SAFETY: that many entries, which live during the call.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, wait) };
         looked = Instant::now();
         for (c, f) in all.iter_mut().zip(&fds) {
@@ -120,7 +125,7 @@ fn main() -> std::io::Result<()> {
             .or(took.last())
     };
     let ms = |t: Option<&Duration>| t.map_or(0.0, |t| t.as_secs_f64() * 1000.0);
-    // Those that never came count as well.
+    // Requests without a response count as well.
     let open = all.iter().filter(|c| {
         c.asked
             .is_some_and(|(d, _)| d > warm && d + seconds / 2 < end)
@@ -146,7 +151,7 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads what has come. Whether that ends the answer.
+/// Reads what has arrived. Returns whether the response is complete.
 fn answered(c: &mut Connection, room: &mut [u8]) -> std::io::Result<bool> {
     loop {
         let n = match c.stream.read(room) {

@@ -1,29 +1,30 @@
-//! The processor's counters of energy (RAPL), as the kernel shows them below `/sys/class/powercap`.
+//! The processor's energy counters (RAPL), as the kernel exposes them under `/sys/class/powercap`.
 //!
-//! A counter counts microjoules and begins again at the value that a file beside it names. It must be read more often than it
-//! begins again: [`Meter::sample`] adds what came since the last reading. Counters of packages hold those of cores and graphics;
-//! memory is counted beside them. A counter that cannot be read is left out; if no package can be read there is no meter.
-//! The counters are of the machine: they count what everybody else does meanwhile.
+//! A counter counts microjoules and wraps at the value in a file beside it. It must be read more
+//! often than it wraps: [`Meter::sample`] adds the increase since the last reading. Counters of
+//! packages include cores and graphics; memory has counters of its own. A counter that cannot be
+//! read is left out; if no package can be read there is no meter. The counters belong to the
+//! machine: they include whatever else runs meanwhile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How often a meter must be read: the smallest counters last minutes under full load.
+/// Maximum time between readings: the smallest counters last minutes under full load.
 pub const SAMPLE_EVERY: std::time::Duration = std::time::Duration::from_secs(10);
 
 struct Counter {
     file: PathBuf,
-    /// The value after which it begins again.
+    /// The value at which it wraps.
     range: u64,
     last: u64,
 }
 
-/// The counters of packages and memory, and what they have counted since the meter was made.
+/// The counters of packages and memory, and the sum of their increases since the meter was made.
 #[derive(Default)]
 pub struct Meter {
     counters: Vec<Counter>,
     microjoules: u64,
-    /// A counter that could be read can no longer be: the sum is not one.
+    /// Whether a counter has become unreadable, so that there is no sum.
     lost: bool,
 }
 
@@ -38,7 +39,8 @@ impl Meter {
         let Ok(entries) = fs::read_dir(folder) else {
             return meter;
         };
-        // Zones of one processor appear under each of its interfaces (`intel-rapl`, `intel-rapl-mmio`): one is enough.
+        // Zones of one processor appear under each of its interfaces (`intel-rapl`,
+        // `intel-rapl-mmio`). One is enough.
         let mut zones: Vec<PathBuf> = entries
             .flatten()
             .map(|e| e.path())
@@ -68,12 +70,12 @@ impl Meter {
         meter
     }
 
-    /// Whether there is something to be read.
+    /// Whether there is a counter to read.
     pub fn is_there(&self) -> bool {
         !self.counters.is_empty() && !self.lost
     }
 
-    /// Adds what the counters have counted since they were last read, and gives the sum so far in microjoules.
+    /// Adds the increase since the last reading, and returns the sum so far in microjoules.
     pub fn sample(&mut self) -> Option<u64> {
         for counter in &mut self.counters {
             let Some(now) = number(&counter.file) else {
@@ -83,7 +85,7 @@ impl Meter {
             self.microjoules += if now >= counter.last {
                 now - counter.last
             } else {
-                // It has begun again at zero after its largest value.
+                // It has wrapped to zero after its largest value.
                 (counter.range.saturating_sub(counter.last)).saturating_add(now)
             };
             counter.last = now;
@@ -139,7 +141,7 @@ mod tests {
         zones.zone("intel-rapl:0", "package-0", 950);
         zones.zone("intel-rapl:0:0", "core", 540);
         assert_eq!(meter.sample(), Some(50));
-        // Begun again at zero: 50 to the end, 20 from there.
+        // Wrapped: 50 up to the end, 20 from zero.
         zones.zone("intel-rapl:0", "package-0", 20);
         zones.zone("intel-rapl:0:1", "dram", 13);
         assert_eq!(meter.sample(), Some(50 + 70 + 3));

@@ -1,8 +1,13 @@
-//! The cost of a command: it is run several times, in turn with others, and the system's counts of each run are kept.
+//! The cost of commands: they are run several times, in turn, and the system's counts of each run
+//! are kept.
 //!
-//! A run ([`run`]) gives one number for each [`Quantity`]. [`statistics`] makes a summary of the numbers of one command, and
-//! says of two commands whether they differ. [`energy`] reads the counters of the processor.
-//! Invariants: this crate prints nothing and knows nothing of Erlang; what could not be measured is `None`, never a zero.
+//! A run ([`run`]) yields a number for each [`Quantity`]. [`statistics`] summarises the numbers of
+//! a command, and decides whether two commands differ. [`energy`] reads the energy counters of the
+//! processor.
+//!
+//! # Invariants
+//! * This crate prints nothing and knows nothing of Erlang.
+//! * A quantity that could not be measured is `None`, never zero.
 
 pub mod energy;
 pub mod relay;
@@ -12,7 +17,7 @@ pub mod statistics;
 pub use relay::Relay;
 pub use run::{Command, Failed, Run};
 
-/// The measured quantities of each run.
+/// The quantities measured in each run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quantity {
     Wall,
@@ -102,9 +107,11 @@ pub const QUANTITIES: &[QuantityRow] = &[
     row(Quantity::Energy, "energy", "energy_j", Unit::Joules),
 ];
 
-/// Runs commands in turn: `warmup` rounds that are not kept, then `runs` rounds that are. Every second round goes backwards, so
-/// that none always has the same one before it. Gives the runs of each command, and the signal by which somebody had them end early:
-/// the run that it came in isn't kept.
+/// Runs commands in turn: `warmup` rounds that are discarded, then `runs` rounds that are kept.
+///
+/// Every second round is in reverse order, so that no command always follows the same other one.
+/// Returns the runs of each command, and the signal that ended them early, if any; the run it
+/// interrupted is discarded.
 pub fn in_turn(
     commands: &[Command],
     warmup: usize,

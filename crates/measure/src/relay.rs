@@ -1,9 +1,11 @@
-//! Signals that are meant for a program, and reach who has started it: `timeout` and service managers know no other. They are handed
-//! on, and this process goes on, so that it can tell what it has seen.
+//! Relays signals to a program that were sent to the process that started it.
+//!
+//! `timeout` and service managers know only that process. It passes signals on and keeps running,
+//! so that it can report its measurements.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The signals that are handed on.
+/// The signals that are passed on.
 const SIGNALS: [i32; 6] = [
     libc::SIGINT,
     libc::SIGQUIT,
@@ -12,45 +14,48 @@ const SIGNALS: [i32; 6] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
 ];
-/// Those of them by which somebody wants the program to end.
+/// Those of them that ask the program to end.
 const ENDS: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM];
 
-/// The program; 0: there is none.
+/// Process number of the program; 0 if there is none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
-/// The first signal by which somebody wanted it to end; 0: none.
+/// The first signal that asked it to end; 0 if there was none.
 static ENDED_BY: AtomicI32 = AtomicI32::new(0);
-/// A signal that came while there was no program, and is for the one that is being started; 0: none.
+/// A signal that arrived while there was no program, and is for the one being started; 0 if none.
 static EARLY: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     if ENDS.contains(&signal) {
         let _ = ENDED_BY.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst);
     }
-    // What comes from the terminal has gone to the program too.
-    // SAFETY: the system's own description of the signal.
+    // The terminal sends its signals to the program, too. SAFETY: the system's description of the
+    // signal.
     if unsafe { (*info).si_code } > 0 {
         return;
     }
     match CHILD.load(Ordering::SeqCst) {
         0 => EARLY.store(signal, Ordering::SeqCst),
-        // SAFETY: a call that a handler may make. The program has not been waited for, so that the number is its own.
+        // SAFETY: a call that a handler may make. The program has not been waited for, so the
+        // number is still its own.
         child => unsafe {
             libc::kill(child, signal);
         },
     }
 }
 
-/// As long as it lives signals are handed on.
+/// Passes signals on while it lives.
 pub struct Relay {
     before: [libc::sigaction; SIGNALS.len()],
 }
 
 impl Relay {
-    /// Called before the program is started. There is one at a time.
+    /// Starts to pass signals on. Called before the program is started. There is one relay at a
+    /// time.
     pub fn begin() -> Relay {
         ENDED_BY.store(0, Ordering::SeqCst);
         EARLY.store(0, Ordering::SeqCst);
-        // SAFETY: all zeros are the default action; the handler is of the form that the flags say, and makes calls that handlers may.
+        // SAFETY: all zeros are the default action. The handler has the signature that the flags
+        // demand, and makes only calls that handlers may make.
         unsafe {
             let mut before: [libc::sigaction; SIGNALS.len()] = std::mem::zeroed();
             let mut a: libc::sigaction = std::mem::zeroed();
@@ -58,7 +63,7 @@ impl Relay {
             a.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
             for (s, b) in SIGNALS.into_iter().zip(&mut before) {
                 libc::sigaction(s, std::ptr::null(), b);
-                // Whoever ignores it wants the program to do so (`nohup`).
+                // An ignored signal stays ignored, as `nohup` intends.
                 if b.sa_sigaction != libc::SIG_IGN {
                     libc::sigaction(s, &a, std::ptr::null_mut());
                 }
@@ -66,7 +71,7 @@ impl Relay {
             Relay { before }
         }
     }
-    /// Waits until the program has ended, without taking its status: that is still to be waited for.
+    /// Waits until the program has ended, without collecting its status.
     pub fn wait(&self, child: u32) {
         let child = child as i32;
         CHILD.store(child, Ordering::SeqCst);
@@ -77,7 +82,7 @@ impl Relay {
         }
         loop {
             let how = libc::WEXITED | libc::WNOWAIT;
-            // SAFETY: zero is a value of these plain bits, which the call writes.
+            // SAFETY: all zeros are valid for this plain structure, which the call fills in.
             let r = unsafe {
                 let mut info: libc::siginfo_t = std::mem::zeroed();
                 libc::waitid(libc::P_PID, child as libc::id_t, &mut info, how)
@@ -89,7 +94,7 @@ impl Relay {
         }
         CHILD.store(0, Ordering::SeqCst);
     }
-    /// The signal by which somebody wanted the program to end.
+    /// The signal that asked the program to end.
     pub fn ended_by(&self) -> Option<i32> {
         Some(ENDED_BY.load(Ordering::SeqCst)).filter(|s| *s != 0)
     }
@@ -98,7 +103,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         for (s, b) in SIGNALS.into_iter().zip(&self.before) {
-            // SAFETY: the action that was there before.
+            // SAFETY: restores the previous action.
             unsafe { libc::sigaction(s, b, std::ptr::null_mut()) };
         }
     }

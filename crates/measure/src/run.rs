@@ -1,8 +1,9 @@
-//! One run of a command, and what the system counts of it.
+//! One run of a command, and what the system counts for it.
 //!
-//! Times, switches and the peak of memory are those of the process and of the descendants that it has waited for. The peak is
-//! that of the largest of them, not of their sum. A process begins as a copy of this one, so the system counts this
-//! one's size as its own: a peak that is not above that is only known to be no larger ([`Run::peak_is_bound`]).
+//! Times, context switches and peak memory are those of the process and of the descendants that it
+//! has waited for. The peak is that of the largest of them, not their sum. A process begins as a
+//! copy of this one, so the system counts this one's size for it: a peak that is not above that is
+//! only an upper bound ([`Run::peak_is_bound`]).
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,16 +19,16 @@ use crate::Quantity;
 use crate::Relay;
 use crate::energy::{Meter, SAMPLE_EVERY};
 
-/// A command to be run again and again.
+/// A command to be run repeatedly.
 pub struct Command {
     pub words: Vec<OsString>,
-    /// The words in front of the command's name in reports.
+    /// The command's name in reports.
     pub name: String,
-    /// The file that it reads; nothing, if none.
+    /// The file for its standard input; empty input if `None`.
     pub input: Option<PathBuf>,
-    /// Whether what it prints goes to standard error. It goes nowhere otherwise.
+    /// Whether its output goes to standard error. Otherwise it is discarded.
     pub show: bool,
-    /// Set for it, beside the environment of this process.
+    /// Variables added to the environment of this process.
     pub environment: Vec<(OsString, OsString)>,
 }
 
@@ -39,7 +40,7 @@ pub struct Run {
     pub user_s: f64,
     pub system_s: f64,
     pub peak_bytes: u64,
-    /// The peak is at most what is said.
+    /// Whether the peak is only an upper bound.
     pub peak_is_bound: bool,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
@@ -60,16 +61,16 @@ impl Run {
     }
 }
 
-/// Why there is no measurement.
+/// The reason why there is no measurement.
 #[derive(Debug)]
 pub enum Failed {
     /// The command could not be started.
     Start { name: String, error: io::Error },
-    /// The file that it was to read could not be opened.
+    /// Its input file could not be opened.
     Input { file: PathBuf, error: io::Error },
-    /// It ended with something else than status 0.
+    /// It exited with a status other than 0.
     Status { name: String, status: ExitStatus },
-    /// The system would not wait for it.
+    /// Waiting for it failed.
     Wait(io::Error),
 }
 
@@ -115,7 +116,7 @@ impl Command {
     }
 }
 
-/// Waits for a child; reads the meter meanwhile, where there is one, so that its counters don't begin again unseen.
+/// Waits for a child. Meanwhile reads the meter, if there is one, before its counters wrap.
 fn wait(
     child: u32,
     meter: &mut Meter,
@@ -144,7 +145,8 @@ fn wait_for(child: u32, relay: &Relay) -> io::Result<(ExitStatus, libc::rusage, 
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     loop {
-        // SAFETY: both pointers lead to places of this frame that are large enough; all zeroes is a usage.
+        // SAFETY: both pointers are to large enough places in this frame; all zeros are a valid
+        // usage.
         let waited = unsafe { libc::wait4(child, &raw mut status, 0, usage.as_mut_ptr()) };
         if waited == child {
             // SAFETY: as above, and the call has written it.
@@ -163,7 +165,7 @@ fn wait_for(child: u32, relay: &Relay) -> io::Result<(ExitStatus, libc::rusage, 
 
 fn own_peak_bytes() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer leads to a usage, which the call writes; all zeroes is one too.
+    // SAFETY: the pointer is to a usage, which the call writes; all zeros are a valid one, too.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()
@@ -205,7 +207,7 @@ mod tests {
         assert!(run.user_s + run.system_s < run.wall_s, "{run:?}");
         assert!(run.peak_bytes > 0 && run.voluntary_switches > 0, "{run:?}");
         assert_eq!(run.energy_j, None);
-        // Children that were waited for count too.
+        // Children that were waited for count, too.
         let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
         let run = command(&["sh", "-c", &format!("sh -c '{busy}'; exit 3")])
             .run(&mut meter, &Relay::begin())

@@ -1,28 +1,30 @@
-//! Summaries of measured numbers, and whether two commands differ.
+//! Summaries of measured numbers, and comparisons of two commands.
 //!
-//! The rule: each run of one is set against each run of the other, as a ratio. The middle one of these ratios is what is told.
-//! Where both commands take their numbers from one distribution, the count of ratios above one is that of the rank-sum test
-//! (Mann and Whitney), so the ratios between two ranks of that test hold the true one with a known confidence (Hodges and
-//! Lehmann). An interval that holds one is called noise. Nothing is assumed of how the numbers are distributed, and an outlier
-//! is one number among others.
+//! Each run of one command is paired with each run of the other, as a ratio; the median ratio is
+//! reported. If both commands draw their numbers from one distribution, the count of ratios above
+//! one is that of the rank-sum test (Mann and Whitney), so the ratios between two ranks of that
+//! test contain the true ratio with a known confidence (Hodges and Lehmann). An interval that
+//! contains one is called noise. Nothing is assumed about the distribution, and an outlier counts
+//! as one number among others.
 
-/// How sure a verdict is, if there are two commands. With more of them the doubt is divided among the comparisons.
+/// The confidence of a verdict on two commands. With more commands, the error probability is
+/// divided among the comparisons.
 pub const CONFIDENCE: f64 = 0.99;
 
-/// Numbers of one quantity and one command.
+/// A summary of one quantity for one command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     pub min: f64,
     pub median: f64,
-    /// None where a number is zero.
+    /// `None` if a number is zero.
     pub geometric_mean: Option<f64>,
     pub max: f64,
-    /// The distance of the quartiles by the median. None where that is zero.
+    /// The interquartile range divided by the median; `None` if that is zero.
     pub spread: Option<f64>,
 }
 
 impl Summary {
-    /// None, if there are no numbers.
+    /// `None` if there are no numbers.
     pub fn of(values: &[f64]) -> Option<Summary> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -41,7 +43,7 @@ impl Summary {
     }
 }
 
-/// Between the two numbers that it falls between, in proportion.
+/// The quantile, interpolated linearly between its neighbours.
 fn quantile(sorted: &[f64], at: f64) -> f64 {
     let place = at * (sorted.len() - 1) as f64;
     let low = sorted[place.floor() as usize];
@@ -53,22 +55,24 @@ fn quantile(sorted: &[f64], at: f64) -> f64 {
 pub enum Verdict {
     Less,
     More,
-    /// The difference may well be chance.
+    /// The difference may be chance.
     Noise,
-    /// So few runs could not show any difference.
+    /// There are too few runs to show any difference.
     TooFew,
 }
 
-/// One command's numbers against those of another.
+/// A comparison of one command's numbers with another's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     pub ratio: f64,
-    /// Where the true ratio lies, with the confidence asked for. None, if there are too few numbers to say.
+    /// The interval that contains the true ratio with the requested confidence; `None` if there are
+    /// too few numbers.
     pub interval: Option<(f64, f64)>,
     pub verdict: Verdict,
 }
 
-/// Compares `other` with `base`. None, if there are no numbers or one is zero: a ratio says nothing then.
+/// Compares `other` with `base`. `None` if there are no numbers, or one is zero and ratios mean
+/// nothing.
 pub fn compare(base: &[f64], other: &[f64], confidence: f64) -> Option<Comparison> {
     if base.is_empty() || other.is_empty() || base.iter().chain(other).any(|v| *v <= 0.0) {
         return None;
@@ -92,22 +96,24 @@ pub fn compare(base: &[f64], other: &[f64], confidence: f64) -> Option<Compariso
     })
 }
 
-/// The confidence of one of so many comparisons that are told together, so that all of them are right with [`CONFIDENCE`].
+/// The confidence for each of several comparisons, such that all of them are right with
+/// [`CONFIDENCE`].
 pub fn confidence_of_each(comparisons: usize) -> f64 {
     1.0 - (1.0 - CONFIDENCE) / comparisons.max(1) as f64
 }
 
-/// How many runs each of two commands needs for there to be a verdict.
+/// The minimum number of runs of each of two commands for a verdict.
 pub fn least_runs(confidence: f64) -> usize {
     (1..)
         .find(|n| critical_rank(*n, *n, (1.0 - confidence) / 2.0).is_some())
         .unwrap_or_default()
 }
 
-/// The rank, from either end, of the ratio at which the interval ends: the largest for which a count of fewer ratios than that
-/// has at most the probability `tail`. None, if a count of none is more likely than that.
+/// The rank, from either end, of the ratio at which the interval ends: the largest such that fewer
+/// ratios than that have a probability of at most `tail`. `None` if even no ratio is more likely
+/// than that.
 fn critical_rank(n: usize, m: usize, tail: f64) -> Option<usize> {
-    /// Above so many numbers on each side the normal distribution is as good.
+    /// With more numbers on each side, the normal distribution is accurate enough.
     const EXACT: usize = 40;
     if n > EXACT || m > EXACT {
         let (n, m) = (n as f64, m as f64);
@@ -128,13 +134,15 @@ fn critical_rank(n: usize, m: usize, tail: f64) -> Option<usize> {
     (rank > 0).then_some(rank)
 }
 
-/// In how many ways `n` and `m` different numbers can be ordered, by the count of pairs in which the first one is larger.
+/// The number of orders of `n` and `m` different numbers, by the count of pairs whose first is
+/// larger.
 fn counts(n: usize, m: usize) -> Vec<f64> {
-    // `row[i]`: for i numbers of the first kind and those of the second that were gone through.
+    // `row[i]`: for i numbers of the first kind and the numbers of the second kind processed so
+    // far.
     let mut row: Vec<Vec<f64>> = (0..=n).map(|_| vec![1.0]).collect();
     for j in 1..=m {
         for i in 1..=n {
-            // The largest is of the first kind, and larger than all j, or of the second.
+            // The largest is of the first kind, and larger than all j, or it is of the second.
             let mut sums = vec![0.0; i * j + 1];
             row[i].iter().enumerate().for_each(|(u, c)| sums[u] += c);
             let first = row[i - 1].iter().enumerate();
@@ -147,7 +155,7 @@ fn counts(n: usize, m: usize) -> Vec<f64> {
 
 /// The distance from the mean, in standard deviations, above which a share of `tail` lies.
 fn normal_quantile(tail: f64) -> f64 {
-    // By halving: the share above is a falling function of the distance.
+    // By bisection: the share is a decreasing function of the distance.
     let (mut low, mut high) = (0.0, 40.0);
     for _ in 0..80 {
         let middle = (low + high) / 2.0;
@@ -160,7 +168,8 @@ fn normal_quantile(tail: f64) -> f64 {
     high
 }
 
-/// The share of a normal distribution above a distance of at least zero (the continued fraction of Laplace; near zero the sum).
+/// The share of a normal distribution above a distance of at least zero, by Laplace's continued
+/// fraction or, near zero, by a series.
 fn share_above(x: f64) -> f64 {
     let density = (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
     if x < 2.5 {
@@ -206,7 +215,7 @@ mod tests {
         assert_eq!(all, 252.0);
     }
 
-    /// Tables of the rank-sum test give the largest count that is significant, which is one less.
+    /// Tables of the rank-sum test list the largest significant count, which is one less.
     #[test]
     fn critical_ranks_are_those_of_tables() {
         for (n, m, two_sided, count) in [
@@ -227,7 +236,7 @@ mod tests {
         assert_eq!(critical_rank(4, 4, 0.005), None);
         assert_eq!(least_runs(0.99), 5);
         assert!(least_runs(confidence_of_each(4)) > 5);
-        // Where one way of counting follows the other, both say about the same.
+        // Where one method takes over from the other, both give about the same.
         let exact = critical_rank(40, 40, 0.005).expect("exact") as f64;
         let normal = 800.0 - normal_quantile(0.005) * (1600.0f64 * 81.0 / 12.0).sqrt();
         assert!((exact - normal).abs() < 3.0, "{exact} {normal}");
@@ -235,7 +244,7 @@ mod tests {
         assert!((normal_quantile(0.025) - 1.959_964).abs() < 1e-5);
     }
 
-    /// A generator of numbers that are the same in each run of the test.
+    /// A generator whose numbers are the same in each run of the test.
     fn random(seed: &mut u64) -> f64 {
         *seed ^= *seed << 13;
         *seed ^= *seed >> 7;
@@ -257,7 +266,7 @@ mod tests {
             let c = compare(&a, &b, CONFIDENCE).expect("is there");
             wrong += usize::from(c.verdict != Verdict::Noise);
         }
-        // One in a hundred is what the confidence promises.
+        // The confidence promises one in a hundred.
         assert!(wrong <= 20, "{wrong} of 1000");
         let mut found = 0;
         for _ in 0..100 {

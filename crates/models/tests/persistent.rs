@@ -1,7 +1,7 @@
 //! Models the table of persistent terms: readers look up a key while a writer moves the entries to
 //! another array, and back to one that a reader may still be looking at.
 
-#[path = "../../runtime/src/bif/persistent/slots.rs"]
+#[path = "../../runtime/src/natives/persistent/slots.rs"]
 mod slots;
 use purlin_models::{explore, sync};
 

@@ -1,4 +1,4 @@
-//! The knowledge that all commands share: how Purlin was called, and where OTP is.
+//! State shared by all commands: how Purlin was called, and where OTP is.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::{find_otp, shims};
 #[derive(Clone)]
 pub struct Context {
     otp_root: Option<PathBuf>,
-    /// The name that the command was called by, as a stock tool would see it in `argv[0]`.
+    /// The name by which the command was called, as a stock tool sees it in `argv[0]`.
     pub invoked_as: OsString,
 }
 
@@ -24,7 +24,7 @@ impl Context {
         }
     }
 
-    /// The installation that the command line names.
+    /// The installation named on the command line.
     pub fn otp_root(&self) -> Option<&Path> {
         self.otp_root.as_deref()
     }
@@ -40,8 +40,8 @@ impl Context {
         find_otp::find(self.otp_root.as_deref())
     }
 
-    /// The environment of this process, with Purlin's shims first on its `PATH` and the chosen OTP
-    /// named, so that what is started with it comes back to the same Purlin and the same OTP.
+    /// The environment of this process, with Purlin's links first on `PATH` and the chosen OTP
+    /// named, so that programs started with it use the same Purlin and the same OTP.
     pub fn environment_for_children(&self, otp: &OtpInstall) -> Result<Environment, Failure> {
         let mut environment = Environment::of_process();
         let shims = shims::directory()?;

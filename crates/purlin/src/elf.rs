@@ -1,10 +1,12 @@
-//! Executables without what only a debugger reads.
+//! Strips from executables what only debuggers read.
 //!
-//! The parts that a program needs to run are loaded from the front of its file: segments, which the program headers name. Behind them lie
-//! tables of symbols and lines, four fifths of a Purlin that was built with them. [`stripped`] leaves those out, as `strip` does: what
-//! is loaded stays byte for byte, so exported functions are found as before, and the sections that are left are named anew.
+//! What a program needs to run is loaded from the front of its file: segments, which the program
+//! headers name. Tables of symbols and lines follow, which are four fifths of a Purlin built with
+//! them. [`stripped`] leaves those out, as `strip` does: the loaded part stays byte for byte, so
+//! exported functions are found as before, and the section headers are rewritten for the remaining
+//! sections.
 
-/// Offsets and sizes of the 64-bit form, by the specification of ELF.
+/// Offsets and sizes in the 64-bit format, from the specification of ELF.
 const HEADER: usize = 64;
 const SECTION: usize = 64;
 const SEGMENT: usize = 56;
@@ -26,7 +28,8 @@ fn table(file: &[u8], at: u64, count: u64, size: usize) -> Option<Vec<&[u8]>> {
     Some(bytes.chunks_exact(size).collect())
 }
 
-/// The same program without sections that aren't loaded. None if `file` isn't a 64-bit little-endian executable of the usual layout.
+/// The same program without the sections that are not loaded. `None` if `file` is not a 64-bit
+/// little-endian executable of the usual layout.
 pub fn stripped(file: &[u8]) -> Option<Vec<u8>> {
     if file.get(..6)? != b"\x7fELF\x02\x01" {
         return None;
@@ -68,7 +71,7 @@ pub fn stripped(file: &[u8]) -> Option<Vec<u8>> {
             || number::<8>(section, 24)?.checked_add(number::<8>(section, 32)?)? <= end;
         Some(kind == 0 || (flags & ALLOCATED != 0 && inside))
     };
-    // The places that sections get: links among them are by number.
+    // The new numbers of sections, which refer to each other by number.
     let mut places = Vec::new();
     let mut kept: Vec<Vec<u8>> = Vec::new();
     for section in &sections {
@@ -99,7 +102,7 @@ pub fn stripped(file: &[u8]) -> Option<Vec<u8>> {
             Some(())
         };
         renumber(40)?;
-        // `sh_info` is a section's number where the flag SHF_INFO_LINK says so.
+        // `sh_info` is a section's number if the flag SHF_INFO_LINK says so.
         if number::<8>(section, 8)? & 0x40 != 0 {
             let old = number::<4>(section, 44)? as usize;
             let new = places.get(old).copied().flatten().unwrap_or(0);
@@ -136,7 +139,7 @@ mod tests {
         let file = std::fs::read(std::env::current_exe().expect("has a file")).expect("is read");
         let small = stripped(&file).expect("is an executable");
         assert!(small.len() < file.len());
-        // What is stripped has nothing to lose.
+        // A stripped file stays the same.
         assert_eq!(stripped(&small).map(|s| s.len()), Some(small.len()));
         let path = std::env::temp_dir().join(format!("purlin-stripped-{}", std::process::id()));
         std::fs::write(&path, &small).expect("is written");
@@ -157,7 +160,7 @@ mod tests {
         assert_eq!(stripped(b""), None);
         assert_eq!(stripped(b"#!/bin/sh\n"), None);
         for cut in [5, 40, 63, 64, 1000, file.len() - 1] {
-            // Whatever is missing at its end, nothing is read beyond it.
+            // Wherever the file is cut, nothing is read beyond its end.
             let _ = stripped(&file[..cut]);
         }
         for at in 0..HEADER {

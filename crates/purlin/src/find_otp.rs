@@ -1,10 +1,12 @@
-//! Finding the OTP installation: what the user names, else the `erl` on `PATH`, else
-//! where distributions put it, or those who compile it themselves (and the images of containers made so, in which a link
-//! to Purlin has taken the place of the only `erl`).
+//! Finds the OTP installation.
 //!
-//! An `erl` on `PATH` may be a link into an installation, a script that says `ROOTDIR=…`, or the shim
-//! of a version manager, which only knows when it is run: then it is asked. A link to Purlin is never
-//! taken for an `erl`, or Purlin would look for itself.
+//! The order is: what the user names, the `erl` on `PATH`, the places of distributions and of
+//! self-compiled installations. The last covers container images in which a link to Purlin has
+//! replaced the only `erl`.
+//!
+//! An `erl` on `PATH` may be a link into an installation, a script with a line `ROOTDIR=…`, or the
+//! shim of a version manager, which can tell only when it runs, so it is run. A link to Purlin is
+//! never taken for an `erl`; otherwise Purlin would look for itself.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,14 +23,15 @@ use purlin_runtime::options::otp::PRELOADED;
 use crate::failure::{Failure, NO_INSTALLATION};
 use crate::shims;
 
-/// Names the root to use.
+/// The variable that names the root to use.
 pub const VARIABLE: &str = "PURLIN_OTP_ROOT";
-/// Set while an `erl` of unknown kind is asked for its root, so that Purlin does not answer.
+/// The variable that is set while an unknown `erl` is asked for its root, so that Purlin does not
+/// answer.
 pub const PROBE: &str = "PURLIN_PROBE";
 
-/// How long an `erl` may take to say where it is; a version manager may have to think.
+/// Time limit for an `erl` to report its root; version managers may be slow.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
-/// The part of a script that is searched for `ROOTDIR`.
+/// Length of the part of a script that is searched for `ROOTDIR`.
 const SCRIPT_LIMIT: u64 = 64 * 1024;
 
 const SYSTEM_ROOTS: [&str; 3] = [
@@ -69,7 +72,7 @@ pub fn find(told: Option<&Path>) -> Result<OtpInstall, Failure> {
     })
 }
 
-/// The installation whose `erl` is on `PATH`, else that of the system.
+/// The installation of the `erl` on `PATH`, else that of the system.
 pub fn installed() -> Option<OtpInstall> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let all = programs(&path, "erl").into_iter();
@@ -81,7 +84,7 @@ pub fn installed() -> Option<OtpInstall> {
         })
 }
 
-/// The release that this very program was shipped in: see `purlin erts`.
+/// The release that this program was shipped in; see `purlin erts`.
 fn around_this() -> Option<OtpInstall> {
     let own = crate::linker::executable().ok()?;
     let bin = own.parent()?;
@@ -91,7 +94,7 @@ fn around_this() -> Option<OtpInstall> {
     OtpInstall::open(bin.parent()?.parent()?).ok()
 }
 
-/// The executables called `name` on `path`, in order, Purlin's own links left out.
+/// The executables called `name` on `path`, in order, without Purlin's own links.
 pub fn programs(path: &OsStr, name: &str) -> Vec<PathBuf> {
     let own = crate::linker::executable().ok();
     let shims = std::env::var_os(shims::VARIABLE);
@@ -115,7 +118,7 @@ fn installation_of(erl: &Path) -> Option<OtpInstall> {
         .or_else(|| by_asking(erl))
 }
 
-/// `<root>/bin/erl` or `<root>/erts-…/bin/erl`, links resolved.
+/// The installation around `<root>/bin/erl` or `<root>/erts-…/bin/erl`, with links resolved.
 fn by_place(erl: &Path) -> Option<OtpInstall> {
     let real = fs::canonicalize(erl).ok()?;
     let above = real.parent()?.parent()?;
@@ -125,7 +128,7 @@ fn by_place(erl: &Path) -> Option<OtpInstall> {
         .find_map(|root| OtpInstall::open(root).ok())
 }
 
-/// The last `ROOTDIR=/…` of a script that leads to an installation.
+/// The installation named by the last `ROOTDIR=/…` of a script that leads to one.
 fn by_script(erl: &Path) -> Option<OtpInstall> {
     let mut text = Vec::new();
     fs::File::open(erl)
@@ -153,7 +156,7 @@ fn by_script(erl: &Path) -> Option<OtpInstall> {
         .find_map(|root| OtpInstall::open(root).ok())
 }
 
-/// The root that the launcher behind `erl` names, without starting an emulator.
+/// The installation that the launcher behind `erl` reports, without starting an emulator.
 fn by_asking(erl: &Path) -> Option<OtpInstall> {
     let mut command = Command::new(erl);
     command.arg("-emu_args_exit").env(PROBE, "1");
@@ -164,7 +167,7 @@ fn by_asking(erl: &Path) -> Option<OtpInstall> {
     OtpInstall::open(OsStr::from_bytes(lines.nth(1)?).as_ref()).ok()
 }
 
-/// Standard output of a command that ends well and in time.
+/// The standard output of a command that succeeds in time.
 pub fn ask(mut command: Command) -> Option<Vec<u8>> {
     let mut child = command
         .stdin(Stdio::null())
@@ -173,7 +176,7 @@ pub fn ask(mut command: Command) -> Option<Vec<u8>> {
         .spawn()
         .ok()?;
     let mut output = child.stdout.take()?;
-    // Reading happens aside, so that a child which goes on for ever with its output open is noticed.
+    // A thread reads, so that a child that runs for ever with its output open is noticed.
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
         output.read_to_end(&mut text).map(|_| text)

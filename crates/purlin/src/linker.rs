@@ -1,10 +1,11 @@
-//! Roots with a C library of their own, as they are when another distribution's packages lie unpacked in a tree.
+//! Roots with a C library of their own, as in an unpacked tree of another distribution's packages.
 //!
-//! Native libraries of such a root (`crypto`) are linked with what lies in its tree. A process has one C library, so the emulator
-//! is started under the tree's dynamic linker and finds its own libraries there too. That works only where the tree's C library is
-//! no older than the one that this program was linked with, which is the machine's.
+//! Native libraries of such a root (`crypto`) are linked with libraries in its tree. A process has
+//! one C library, so the emulator is started under the tree's dynamic linker, and finds its own
+//! libraries there, too. This works only if the tree's C library is no older than the machine's,
+//! with which this program was linked.
 //!
-//! Under such a linker `/proc/self/exe` is the linker, so whoever wants Purlin's own file asks [`executable`].
+//! Under such a linker `/proc/self/exe` is the linker, so [`executable`] finds Purlin's own file.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs;
@@ -14,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 use purlin_runtime::options::OtpInstall;
 
-/// The beginnings of the names of dynamic linkers.
+/// Prefixes of the names of dynamic linkers.
 const LINKER: &[u8] = b"ld-linux";
-/// Stands before the version in the text that a C library says of itself.
+/// The text before the version in a C library's description of itself.
 const BANNER: &[u8] = b"GNU C Library";
 
 /// The file of this program.
@@ -37,7 +38,7 @@ fn is_linker(file: &Path) -> bool {
         .is_some_and(|name| name.as_bytes().starts_with(LINKER))
 }
 
-/// The file that is mapped at an address, by a table of mappings.
+/// The file mapped at an address, according to a table of mappings.
 fn mapped_at(address: usize, maps: &[u8]) -> Option<PathBuf> {
     maps.split(|byte| *byte == b'\n').find_map(|line| {
         let text = String::from_utf8_lossy(line);
@@ -50,7 +51,7 @@ fn mapped_at(address: usize, maps: &[u8]) -> Option<PathBuf> {
     })
 }
 
-/// A dynamic linker, and the directory of the libraries that belong to it.
+/// A dynamic linker, and the directory of its libraries.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Linker {
     program: PathBuf,
@@ -58,7 +59,8 @@ pub struct Linker {
 }
 
 impl Linker {
-    /// That of the tree which an installation lies in, if the emulator is to run under it and doesn't yet.
+    /// The linker of the tree around an installation, if the emulator has to run under it and does
+    /// not yet.
     pub fn of(otp: &OtpInstall) -> Option<Linker> {
         let linker = Linker::around(&otp.root)?;
         if std::env::current_exe().is_ok_and(|file| is_linker(&file)) {
@@ -68,7 +70,7 @@ impl Linker {
         (theirs >= version(own_version().to_bytes())?).then_some(linker)
     }
 
-    /// The one in the tree around `…/usr/lib/erlang`, unless that tree is the machine itself.
+    /// The linker in the tree around `…/usr/lib/erlang`, unless that tree is the machine itself.
     fn around(root: &Path) -> Option<Linker> {
         let tree = root.to_str()?.strip_suffix("/usr/lib/erlang")?;
         if tree.is_empty() {
@@ -84,7 +86,7 @@ impl Linker {
         Some(Linker { program, libraries })
     }
 
-    /// The linker, and the arguments with which it runs this very program, called `name`.
+    /// The linker, and the arguments with which it runs this program under the name `name`.
     pub fn line(self, name: &OsStr, args: &[OsString]) -> io::Result<(PathBuf, Vec<OsString>)> {
         let mut line: Vec<OsString> = vec!["--library-path".into(), self.libraries.into()];
         line.extend(["--argv0".into(), name.to_os_string(), executable()?.into()]);
@@ -93,13 +95,13 @@ impl Linker {
     }
 }
 
-/// The version of the C library that this process runs with.
+/// The version of the C library of this process.
 fn own_version() -> &'static CStr {
-    // SAFETY: the function has no preconditions, and gives a text that stays.
+    // SAFETY: no preconditions; returns a string that stays.
     unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }
 }
 
-/// The version that a C library's file tells.
+/// The version in a C library's file.
 fn version_in(file: &[u8]) -> Option<(u32, u32)> {
     let banner = file.windows(BANNER.len()).position(|w| w == BANNER)?;
     let line = file[banner..].split(|byte| *byte == b'\n').next()?;

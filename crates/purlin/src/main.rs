@@ -1,27 +1,27 @@
 //! The command line of Purlin.
 //!
-//! `purlin COMMAND …` runs the command of that name from [`commands::COMMANDS`]; a link to this
-//! program that is called `erl`, `erlc` or `escript` is that command. Data goes to standard output,
-//! everything that the program itself has to say to standard error, and each exit status has a
-//! meaning of its own ([`failure`]).
+//! `purlin COMMAND …` runs the command of that name from [`commands::COMMANDS`]. A link to this
+//! program that is called `erl`, `erlc` or `escript` acts as that command. Data goes to standard
+//! output, the program's own messages to standard error, and each exit status has its own meaning
+//! ([`failure`]).
 //!
-//! The table of commands is made by hand and not by a parser crate: all but two commands hand their
-//! arguments on untouched, in whatever bytes they are, to tools whose own rules decide what is a
-//! flag; and nothing but a few comparisons may stand between the user and the start of a runtime.
+//! The table of commands does not use a parser crate: most commands pass their arguments on
+//! unchanged, as arbitrary bytes, to tools with their own rules for flags; and the start of a
+//! runtime should cost no more than a few comparisons.
 
-mod assembled;
-mod below;
 mod build;
+mod bundled_emulators;
 mod commands;
 mod context;
+mod descendants;
 mod elf;
 mod explain;
 mod failure;
 mod find_otp;
-mod fresh;
 mod linker;
 mod observe;
 mod shims;
+mod temporary;
 mod watch;
 
 use std::ffi::{OsStr, OsString};
@@ -61,7 +61,7 @@ fn dispatch(argv: &[OsString]) -> Result<u8, Failure> {
         return (command.run)(&context, &argv[1..]);
     }
 
-    // As a release calls what `purlin erts` has made.
+    // The name by which a release calls what `purlin erts` has made.
     if invoked.is_some_and(|name| name == "erlexec") {
         let root = std::env::var_os("ROOTDIR").filter(|root| !root.is_empty());
         let context = Context::new(root.map(Into::into), argv[0].clone());

@@ -1,10 +1,13 @@
-//! A private directory with links called `erl`, `erlc` and `escript` that lead to this program.
+//! A private directory with links called `erl`, `erlc` and `escript` to this program.
 //!
-//! It is put first on the `PATH` of what Purlin starts, so that scripts which call `erl` get Purlin.
-//! One directory per user and per Purlin executable; it is made when first needed and stays. Root's lies where all can read it,
-//! since scripts that root starts change to the users of their services; where those can't reach the executable, there is a copy.
-//! Invariant: a directory is used only if it belongs to the user, nobody else may write to it, and nobody else could exchange it
-//! or what it lies in.
+//! It comes first on the `PATH` of what Purlin starts, so that scripts that call `erl` get Purlin.
+//! There is one directory per user and per Purlin executable, made when first needed and kept.
+//! Root's is readable for all, since scripts started by root change to the users of their services;
+//! if those cannot reach the executable, the directory has a copy of it.
+//!
+//! # Invariant
+//! A directory is used only if it belongs to the user, nobody else may write to it, and nobody else
+//! could replace it or its contents.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -18,13 +21,13 @@ use purlin_diagnostics::explain::private::{is_safe_way, user};
 
 use crate::failure::{Failure, SYSTEM, reason};
 
-/// Names the directory to processes below, which keep it first on their `PATH`.
+/// The variable that names the directory for child processes, which keep it first on their `PATH`.
 pub const VARIABLE: &str = "PURLIN_SHIMS";
 
 /// The tools that Purlin stands in for.
 const TOOLS: [&str; 3] = ["erl", "erlc", "escript"];
 
-/// The directory, made and checked.
+/// The directory, which is created and checked.
 pub fn directory() -> Result<PathBuf, Failure> {
     let executable = crate::linker::executable()
         .map_err(|error| failure("find Purlin's own executable", &error))?;
@@ -51,8 +54,8 @@ fn failure(what: &str, error: &io::Error) -> Failure {
     Failure::new(SYSTEM, format!("purlin: cannot {what}: {}", reason(error)))
 }
 
-/// Where the directory may be: root's beside what else lives as long as the machine runs, another user's in the user's cache; else
-/// among temporary files.
+/// Possible places of the directory: for root, one that lasts as long as the machine runs; for
+/// other users, the user's cache; and otherwise the folder for temporary files.
 fn bases() -> Vec<PathBuf> {
     let variable = |name: &str| {
         std::env::var_os(name)
@@ -66,7 +69,7 @@ fn bases() -> Vec<PathBuf> {
     }
     let cache = variable("XDG_CACHE_HOME")
         .or_else(|| variable("HOME").map(|home| home.join(".cache")))
-        // A home that isn't there is none, and nobody wants it made.
+        // A home that does not exist is not created.
         .filter(|cache| cache.parent().is_some_and(Path::is_dir))
         .map(|cache| cache.join("purlin"));
     cache.into_iter().chain([temporary]).collect()
@@ -93,7 +96,7 @@ fn prepare(base: &Path, executable: &Path) -> io::Result<PathBuf> {
             return Err(io::Error::other("it is not the user's own directory"));
         }
         if meta.mode() & mode != mode {
-            // The mask of the process has taken something away.
+            // The process's umask has removed permissions.
             fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
         }
     }
@@ -106,7 +109,7 @@ fn prepare(base: &Path, executable: &Path) -> io::Result<PathBuf> {
         if fs::read_link(&link).is_ok_and(|to| to == target) {
             continue;
         }
-        // Renaming replaces a wrong link at once, also under the eyes of others who do the same.
+        // Renaming replaces a wrong link atomically, even if others do the same.
         let fresh = directory.join(format!(".{tool}-{}", std::process::id()));
         match symlink(&target, &fresh) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -116,9 +119,9 @@ fn prepare(base: &Path, executable: &Path) -> io::Result<PathBuf> {
     Ok(directory)
 }
 
-/// Whether every user may execute a file, and come to it.
+/// Whether every user may reach and execute a file.
 fn is_reached_by_all(file: &Path) -> bool {
-    // One that isn't there can't be copied either.
+    // A missing file cannot be copied either.
     let Ok(real) = fs::canonicalize(file) else {
         return true;
     };
@@ -145,7 +148,7 @@ fn copied(executable: &Path, directory: &Path) -> io::Result<PathBuf> {
     Ok(copy)
 }
 
-/// `path` with `shims` in front and nowhere else.
+/// `path` with `shims` at the front and nowhere else.
 pub fn first_on_path(shims: &Path, path: Option<&OsStr>) -> OsString {
     let mut result = shims.as_os_str().to_os_string();
     for entry in path

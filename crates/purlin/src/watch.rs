@@ -1,17 +1,21 @@
-//! Looks whether what `purlin exec` has started starts an emulator that is not Purlin.
+//! Detects whether a command started by `purlin exec` runs an emulator that is not Purlin.
 //!
-//! Scripts may name an emulator by its path (`ERL=/usr/bin/erl`), set a `PATH` of their own, or change to a user who can't read
-//! where Purlin's links are. Then all goes as usual, on stock. So a process beside the command looks at the processes of the
-//! machine and says what it sees, once. With `PURLIN_EXEC=strict` Purlin stays the parent of the command, and ends with
-//! an error if it has seen one; with `quiet` it doesn't look.
+//! Scripts may name an emulator by its path (`ERL=/usr/bin/erl`), set their own `PATH`, or change
+//! to a user who cannot read Purlin's links. Everything then works as usual, on stock. So a process
+//! beside the command examines the processes of the machine and reports the first such emulator.
+//! With `PURLIN_EXEC=strict` Purlin stays the parent of the command, and ends with an error if it
+//! has seen one; with `quiet` nothing is examined.
 //!
-//! An emulator is known by the name of its file, of a file that a loader was started with (`ld.so .../beam.smp`), or by the names
-//! of its threads, whatever its file is called and whether or not it has one. `crate::below` says which processes are looked at.
+//! An emulator is recognised by the name of its file, or of a file passed to a loader (`ld.so
+//! .../beam.smp`), or by the names of its threads, whatever its file is called and whether or not
+//! it has one. `crate::descendants` says which processes count.
 //!
-//! The system tells the number of the thread that began last. Each few milliseconds that is asked, and those with numbers in
-//! between are looked at, so an emulator that ends soon is seen if it starts threads and lives for that long; one that doesn't, only
-//! if it is the installation's, whose opening is told. All processes are looked at now and then, and at the end. What goes on in the
-//! background after the command has ended is not waited for, but for a moment: it may be about to become an emulator.
+//! The system reports the number of the newest thread. It is read every few milliseconds, and
+//! threads with numbers in between are examined. So an emulator that ends soon is seen if it starts
+//! threads and lives for that long. One that does not is seen only if it is the installation's,
+//! whose opening is reported. All processes are examined from time to time, and at the end.
+//! Background processes that outlive the command are waited for only for a moment, since they may
+//! be about to execute an emulator.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -24,28 +28,29 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::assembled;
-use crate::below::{Below, Marks, age};
+use crate::bundled_emulators;
+use crate::descendants::{Descendants, Marks, age};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, REFUSED, SYSTEM, reason, say};
 
-/// `strict`: another emulator is an error. `quiet`: it is what the command is meant to start, and nothing is said.
+/// The variable for the mode. `strict`: another emulator is an error. `quiet`: the command is meant
+/// to start one, and nothing is reported.
 const MODE: &str = "PURLIN_EXEC";
-/// The beginning of the names of stock's emulators (`beam.smp`), as the system tells them. Purlin's never has it.
+/// Prefix of the names of stock's emulators (`beam.smp`). Purlin's name never has it.
 const STOCK: &[u8] = b"beam";
-/// How long is slept between two looks at what is new: at first, and where nothing is.
+/// Shortest and longest pause between two looks at new threads; it grows while there are none.
 const OFTEN: Duration = Duration::from_millis(15);
 const LESS_OFTEN: Duration = Duration::from_millis(60);
-/// How long until all processes are looked at again.
+/// Interval at which all processes are examined.
 const SELDOM: Duration = Duration::from_secs(2);
-/// How long after the emulator's file was opened the process is another one.
+/// Time after the opening of the emulator's file for the process to execute it.
 const SETTLE: Duration = Duration::from_millis(3);
-/// How long the end waits for those that are younger than this to become what they will be.
+/// Age up to which processes are waited for at the end.
 const AT_LAST: Duration = Duration::from_secs(1);
 const YOUNG: Duration = Duration::from_secs(5);
-/// More new threads than that are looked at as all are.
+/// Number of new threads above which all processes are examined instead.
 const MANY: u32 = 2000;
 
-/// Whether nobody wants to know of another emulator.
+/// Whether other emulators are accepted.
 pub fn is_quiet() -> bool {
     std::env::var_os(MODE).is_some_and(|mode| mode == "quiet")
 }
@@ -56,20 +61,22 @@ pub fn is_strict() -> bool {
 
 /// The search for emulators.
 pub struct Watch {
-    below: Below,
+    descendants: Descendants,
     opened: Option<OwnedFd>,
     seen: Option<PathBuf>,
-    /// What is seen is said when it is seen.
+    /// Whether a finding is reported at once.
     at_once: bool,
-    /// The newest thread at the last look, and at the one before: a name may be set a little later than a thread begins.
+    /// The newest thread at the last look, and at the one before: a name may be set some time after
+    /// a thread begins.
     newest: [Option<u32>; 2],
 }
 
 impl Watch {
-    /// Looks for what the process `command` starts, with those marks; `emulators` are files whose opening is noticed at once.
+    /// A search for what the process `command` starts, with those marks. The opening of the files
+    /// `emulators` is noticed at once.
     fn new(marks: &Marks, command: u32, emulators: &[PathBuf]) -> Watch {
         Watch {
-            below: Below::new(marks, command),
+            descendants: Descendants::new(marks, command),
             opened: notice(emulators),
             seen: None,
             at_once: false,
@@ -77,15 +84,15 @@ impl Watch {
         }
     }
 
-    /// Keeps what was seen, if anything was.
+    /// Records what was seen, if anything.
     fn note(&mut self, seen: Option<PathBuf>) {
         self.seen = seen;
-        if let Some(said) = self.said().filter(|_| self.at_once) {
-            say(said);
+        if let Some(message) = self.message().filter(|_| self.at_once) {
+            say(message);
         }
     }
 
-    /// Waits until the command has ended, which `ended` waits for, as long as it is told.
+    /// Searches until the command has ended. `ended` waits for that, for at most the given time.
     fn until_end(&mut self, mut ended: impl FnMut(Duration, Option<&OwnedFd>) -> Waited) {
         let mut pause = OFTEN;
         let mut all_at = Instant::now();
@@ -105,9 +112,9 @@ impl Watch {
                     drain(fd);
                 }
                 std::thread::sleep(SETTLE);
-                self.note(look(&self.below));
+                self.note(look(&self.descendants));
             } else if all_at.elapsed() >= SELDOM {
-                self.note(look(&self.below));
+                self.note(look(&self.descendants));
                 all_at = Instant::now();
             }
             pause = match self.look_at_new() {
@@ -117,15 +124,15 @@ impl Watch {
         }
         let until = Instant::now() + AT_LAST;
         while self.seen.is_none() {
-            self.note(look(&self.below));
-            if Instant::now() >= until || !is_one_young(&self.below) {
+            self.note(look(&self.descendants));
+            if Instant::now() >= until || !is_one_young(&self.descendants) {
                 return;
             }
             std::thread::sleep(OFTEN);
         }
     }
 
-    /// Looks at those that began since the last look but one, and says whether there were any.
+    /// Examines threads that began since the last look but one. Returns whether there were any.
     fn look_at_new(&mut self) -> bool {
         let now = newest();
         let [last, before] = self.newest;
@@ -134,18 +141,18 @@ impl Watch {
             return false;
         };
         if self.seen.is_none() {
-            // Numbers begin again when they have been up.
+            // Numbers restart from the beginning after the largest.
             self.note(match now.checked_sub(before) {
                 Some(count) if count < MANY => {
-                    (before + 1..=now).find_map(|id| emulator(&self.below, id))
+                    (before + 1..=now).find_map(|id| emulator(&self.descendants, id))
                 }
-                _ => look(&self.below),
+                _ => look(&self.descendants),
             });
         }
         last != Some(now)
     }
 
-    fn said(&self) -> Option<String> {
+    fn message(&self) -> Option<String> {
         let seen = self.seen.as_ref()?;
         Some(format!(
             "purlin: the command started {}, which is not Purlin: it names that emulator, or can't read Purlin's",
@@ -154,7 +161,7 @@ impl Watch {
     }
 }
 
-/// Why a wait is over.
+/// The reason why a wait is over.
 enum Waited {
     Ended,
     /// An emulator's file was opened.
@@ -162,19 +169,20 @@ enum Waited {
     Long,
 }
 
-/// Looks on from a process of its own, while this one goes on to become the command. Where that can't be, nobody looks.
+/// Starts a process that searches, while this one goes on to become the command. Without such a
+/// process, nothing is searched.
 pub fn beside(marks: &Marks, emulators: &[PathBuf]) {
     if !Path::new("/proc/self/stat").exists() {
         marks.set();
         return;
     }
     let command = std::process::id();
-    // SAFETY: there is one thread: the child goes on as this program would.
+    // SAFETY: there is one thread: the child continues as this program would.
     match unsafe { libc::fork() } {
         -1 => {}
         0 => {
-            // The command knows of no child that it hasn't made: its child ends at once, and its child's child looks.
-            // SAFETY: as above; the rest are calls without memory.
+            // The command must not have a child that it did not make, so the child exits at once
+            // and its own child searches. SAFETY: as above; the rest are calls without memory.
             unsafe {
                 if libc::fork() != 0 {
                     libc::_exit(0);
@@ -184,11 +192,11 @@ pub fn beside(marks: &Marks, emulators: &[PathBuf]) {
                 }
             }
             look_on(marks, command, emulators);
-            // SAFETY: nothing of this process is to be done at its end.
+            // SAFETY: nothing has to be done at the exit of this process.
             unsafe { libc::_exit(0) };
         }
         child => {
-            // SAFETY: a child of this process, whose status isn't wanted.
+            // SAFETY: a child of this process, whose status is not needed.
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
         }
     }
@@ -196,14 +204,14 @@ pub fn beside(marks: &Marks, emulators: &[PathBuf]) {
 }
 
 fn look_on(marks: &Marks, command: u32, emulators: &[PathBuf]) {
-    // Whoever waits for the end of what the command writes to its output is not to wait for this.
+    // Readers of the command's output must not have to wait for this process.
     if let Ok(null) = fs::OpenOptions::new()
         .read(true)
         .write(true)
         .open("/dev/null")
     {
         for fd in [libc::STDIN_FILENO, libc::STDOUT_FILENO] {
-            // SAFETY: a descriptor in hand.
+            // SAFETY: an open descriptor.
             unsafe { libc::dup2(null.as_raw_fd(), fd) };
         }
     }
@@ -212,25 +220,25 @@ fn look_on(marks: &Marks, command: u32, emulators: &[PathBuf]) {
     };
     let since = SystemTime::now();
     let mut watch = Watch::new(marks, command, emulators);
-    // At the end may be too late: with the first process of a container all others end.
+    // Reporting at the end may be too late: with the first process of a container all others end.
     watch.at_once = true;
     watch.until_end(|pause, opened| wait_for(&process, opened, pause));
-    say_of_releases(since);
+    report_releases(since);
 }
 
-/// Says which releases the command has made that won't run on Purlin.
-fn say_of_releases(since: SystemTime) {
-    let made = std::env::current_dir().map(|dir| assembled::with_an_emulator(&dir, since));
+/// Reports releases made by the command that will not run on Purlin.
+fn report_releases(since: SystemTime) {
+    let made = std::env::current_dir().map(|dir| bundled_emulators::releases_since(&dir, since));
     for release in made.unwrap_or_default() {
-        say(assembled::said(&release));
+        say(bundled_emulators::note(&release));
     }
 }
 
-/// A descriptor that can be read when the process has ended.
+/// A descriptor that becomes readable when the process has ended.
 fn handle_of(process: u32) -> Option<OwnedFd> {
-    // SAFETY: no memory is handed over.
+    // SAFETY: no memory is passed.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
-    // SAFETY: a descriptor that nobody else has.
+    // SAFETY: a descriptor that nothing else owns.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
@@ -241,12 +249,12 @@ fn wait_for(process: &OwnedFd, opened: Option<&OwnedFd>, pause: Duration) -> Wai
         events: libc::POLLIN,
         revents: 0,
     };
-    // A negative descriptor is none.
+    // A negative descriptor is ignored.
     let mut all = [
         poll(process.as_raw_fd()),
         poll(opened.map_or(-1, |fd| fd.as_raw_fd())),
     ];
-    // SAFETY: that many of them.
+    // SAFETY: that many entries.
     unsafe { libc::poll(all.as_mut_ptr(), 2, pause.as_millis() as i32) };
     match (all[0].revents, all[1].revents) {
         (0, 0) => Waited::Long,
@@ -266,7 +274,7 @@ extern "C" fn pass_on(signal: libc::c_int) {
 }
 
 /// Runs the command as a child, and fails if it started another emulator.
-pub fn strictly(
+pub fn run_strict(
     program: &Path,
     name: &OsStr,
     args: &[OsString],
@@ -299,7 +307,7 @@ pub fn strictly(
         libc::SIGUSR1,
         libc::SIGUSR2,
     ] {
-        // SAFETY: the handler does what handlers may.
+        // SAFETY: the handler makes only calls that handlers may make.
         unsafe { libc::signal(signal, pass_on as *const () as libc::sighandler_t) };
     }
     let since = SystemTime::now();
@@ -323,89 +331,89 @@ pub fn strictly(
             Err(_) => Waited::Ended,
         }
     });
-    say_of_releases(since);
-    if let Some(said) = watch.said() {
-        return Err(Failure::new(REFUSED, said));
+    report_releases(since);
+    if let Some(message) = watch.message() {
+        return Err(Failure::new(REFUSED, message));
     }
-    let status = status.ok_or_else(|| Failure::new(SYSTEM, "purlin: the command is lost"))?;
+    let status = status.ok_or_else(|| Failure::new(SYSTEM, "purlin: lost track of the command"))?;
     let code = status.code().unwrap_or(0);
     Ok(status.signal().map_or(code as u8, |n| 128 + n as u8))
 }
 
-/// A descriptor that can be read when one of these files is opened.
+/// A descriptor that becomes readable when one of these files is opened.
 fn notice(files: &[PathBuf]) -> Option<OwnedFd> {
-    // SAFETY: no memory is handed over.
+    // SAFETY: no memory is passed.
     let fd = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };
     if fd < 0 {
         return None;
     }
-    // SAFETY: a descriptor that nobody else has.
+    // SAFETY: a descriptor that nothing else owns.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     for file in files {
         if let Ok(path) = std::ffi::CString::new(file.as_os_str().as_bytes()) {
-            // SAFETY: a descriptor in hand, and a text that ends.
+            // SAFETY: an open descriptor and a terminated string.
             unsafe { libc::inotify_add_watch(fd.as_raw_fd(), path.as_ptr(), libc::IN_OPEN) };
         }
     }
     Some(fd)
 }
 
-/// Takes what has been noticed.
+/// Discards pending notifications.
 fn drain(fd: &OwnedFd) {
     let mut events = [0u8; 4096];
-    // SAFETY: that much room.
+    // SAFETY: the buffer has that much room.
     while unsafe { libc::read(fd.as_raw_fd(), events.as_mut_ptr().cast(), events.len()) } > 0 {}
 }
 
-/// The number of the thread that began last.
+/// The number of the newest thread.
 fn newest() -> Option<u32> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     load.split_whitespace().nth(4)?.parse().ok()
 }
 
-/// A stock emulator that runs below the command.
-fn look(below: &Below) -> Option<PathBuf> {
+/// A stock emulator that was started by the command.
+fn look(descendants: &Descendants) -> Option<PathBuf> {
     numbers("/proc".as_ref()).find_map(|process| {
         let dir = PathBuf::from(format!("/proc/{process}"));
-        let its_threads = || numbers(&dir.join("task")).find_map(|id| emulator(below, id));
-        match below.is_marked(&dir) {
+        let its_threads = || numbers(&dir.join("task")).find_map(|id| emulator(descendants, id));
+        match descendants.is_marked(&dir) {
             true => its_threads(),
-            false => emulator(below, process),
+            false => emulator(descendants, process),
         }
     })
 }
 
-/// Whether a process below the command, which isn't Purlin, began a moment ago.
-fn is_one_young(below: &Below) -> bool {
+/// Whether the command has started a process, other than Purlin, a moment ago.
+fn is_one_young(descendants: &Descendants) -> bool {
     let own = std::process::id();
     numbers("/proc".as_ref()).any(|process| {
         let dir = PathBuf::from(format!("/proc/{process}"));
         process != own
             && age(process).is_some_and(|age| age < YOUNG)
-            && below.is_marked(&dir)
+            && descendants.is_marked(&dir)
             && fs::read(dir.join("comm")).is_ok_and(|name| !name.starts_with(b"purlin"))
             && fs::read_link(dir.join("exe")).is_ok()
     })
 }
 
-/// The numbers that entries of a folder are called.
+/// The numbers that entries of a folder have as names.
 fn numbers(dir: &Path) -> impl Iterator<Item = u32> + use<> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The emulator that this process is, or this thread is one of, if it is below the command.
-fn emulator(below: &Below, id: u32) -> Option<PathBuf> {
+/// The emulator that this process or thread belongs to, if the command started it.
+fn emulator(descendants: &Descendants, id: u32) -> Option<PathBuf> {
     let dir = PathBuf::from(format!("/proc/{id}"));
     let name = fs::read(dir.join("comm")).ok()?;
     let loaded = || named_for_loader(&name, &dir);
     if !(name.starts_with(STOCK) || is_scheduler(&name) || loaded().is_some()) {
         return None;
     }
-    if !below.has(id, &dir) {
+    if !descendants.has(id, &dir) {
         return None;
     }
-    // Who may not know the file at least knows the name.
+    // If the file cannot be read, the name still can.
     let shown = || {
         String::from_utf8_lossy(name.trim_ascii_end())
             .into_owned()
@@ -415,26 +423,26 @@ fn emulator(below: &Below, id: u32) -> Option<PathBuf> {
     Some(argument(&dir).or_else(file).unwrap_or_else(shown))
 }
 
-/// Whether a thread has the name of a scheduler of stock's emulator, of OTP 24 and older or newer ones.
+/// Whether a thread is named like a scheduler of stock's emulator, in OTP 24 and before, or since.
 fn is_scheduler(name: &[u8]) -> bool {
     let digits = name.iter().take_while(|c| c.is_ascii_digit()).count();
     name.starts_with(b"erts_sched_") || digits > 0 && name[digits..].starts_with(b"_scheduler")
 }
 
-/// The emulator that the system's loader was started with.
+/// The emulator that was passed to the system's loader.
 fn named_for_loader(name: &[u8], dir: &Path) -> Option<PathBuf> {
     let is_loader = name.starts_with(b"ld-") || name.starts_with(b"ld.so");
     is_loader.then(|| argument(dir)).flatten()
 }
 
-/// The first argument that names an emulator, before those for the emulator.
+/// The emulator that an argument names, before the arguments for the emulator.
 fn argument(dir: &Path) -> Option<PathBuf> {
     let line = fs::read(dir.join("cmdline")).ok()?;
     let own = line.split(|byte| *byte == 0).take_while(|one| one != b"--");
     let paths = own.map(|one| Path::new(OsStr::from_bytes(one)));
     let is_stock = |name: &OsStr| name.as_bytes().starts_with(STOCK);
     let found = paths.filter(|path| path.file_name().is_some_and(is_stock));
-    // A loader may be told the name that the program is to see before the file.
+    // The loader's arguments may contain the name that the program is to see, before the file.
     found.last().map(PathBuf::from)
 }
 

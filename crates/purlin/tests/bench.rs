@@ -1,6 +1,6 @@
 //! `purlin bench`: the same file here and on stock.
 //!
-//! Skipped with a printed line where there is no stock `erl`.
+//! Skipped with a message if there is no stock `erl`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -171,7 +171,7 @@ fn bad_input_is_one_line_and_a_status() {
         error.starts_with("purlin: --against /no/such/root: "),
         "{error}"
     );
-    // One that fails is not measured.
+    // A program that fails is not measured.
     let output = scratch.bench(&["--runs", "1", "counted.erl", "fail"]);
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1));

@@ -1,6 +1,6 @@
 //! `purlin build`: one executable, which runs with nothing beside it.
 //!
-//! Skipped with a printed line where there is no stock `erl`.
+//! Skipped with a message if there is no stock `erl`.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -21,7 +21,7 @@ fn is_there(program: &str) -> bool {
     there
 }
 
-/// A directory of a test's own, removed at the end.
+/// A test's own directory, removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -83,7 +83,7 @@ fn what_the_compiler_complains_of_is_told() {
     }
 }
 
-/// With nothing in its environment, and no folder of its own.
+/// Runs a program with an empty environment in a folder of its own.
 fn run(program: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(program)
         .args(args)
@@ -153,14 +153,14 @@ fn a_program_of_one_file() {
     let (_, text, _) = run(&hello, &["--purlin-version"]);
     let made = format!("hello 0 (purlin {}, Erlang/OTP ", env!("CARGO_PKG_VERSION"));
     assert!(text.starts_with(&made), "{text}");
-    // The same bytes from the same input.
+    // The same input gives the same bytes.
     let again = scratch.built("hello.erl", "again");
     assert!(fs::read(&hello).expect("is read") == fs::read(&again).expect("is read"));
 }
 
-/// A signal ends it as it ends a node.
-/// A server and a client of https, of whom the client checks the certificate. The library of `crypto` opens another one itself, which
-/// lies in the executable too.
+/// A signal ends it as it ends a node. An https server and client, of which the client checks the
+/// certificate. The library of `crypto` opens another library itself, which is in the executable,
+/// too.
 #[test]
 fn a_server_and_a_client_of_tls() {
     if !is_there("erl") {
@@ -224,7 +224,7 @@ fn signals() {
     let mut line = String::new();
     std::io::BufRead::read_line(&mut out, &mut line).expect("is read");
     assert_eq!(line, "ready\n");
-    // SAFETY: a child of this process that hasn't been waited for.
+    // SAFETY: a child of this process that has not been waited for.
     unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
     let end = Instant::now() + Duration::from_secs(30);
     let status = loop {
@@ -237,13 +237,14 @@ fn signals() {
     assert_eq!(status.code(), Some(0));
 }
 
-/// In a root that has a C library and nothing else: no OTP, no shell, no `/proc`, no folder to write to.
+/// In a root that has a C library and nothing else: no OTP, no shell, no `/proc`, no writable
+/// folder.
 #[test]
 fn in_an_empty_root() {
     if !is_there("erl") || !is_there("chroot") || !is_there("ldd") {
         return;
     }
-    // SAFETY: no arguments.
+    // SAFETY: takes no arguments.
     if unsafe { libc::geteuid() } != 0 {
         println!("skipped: only root may change the root");
         return;
@@ -299,7 +300,7 @@ fn escripts_and_elixir() {
         (Some(0), "[\"x\"]\n".into(), String::new())
     );
     assert_eq!(run(&tool, &["fail"]).0, Some(127));
-    // The compiler gives a script another name each time.
+    // The compiler names a script differently each time.
     scratch.file(
         "names",
         "#!/usr/bin/env escript\nmain(_) -> io:format(\"~p ~s ~p~n\", [?MODULE, ?MODULE_STRING, (fun ?MODULE:main/1) =:= fun ?MODULE:main/1]).\n",
@@ -342,8 +343,8 @@ fn escripts_and_elixir() {
     );
 }
 
-/// A release with configuration that is read at its start, files in `priv`, and a supervisor; then made without the emulator, which leaves
-/// the applications of OTP to the installation.
+/// A release with runtime configuration, files in `priv`, and a supervisor; then the same without
+/// the emulator, which leaves the applications of OTP to the installation.
 #[test]
 fn a_mix_project() {
     if !is_there("elixir") {
@@ -419,7 +420,7 @@ fn what_cannot_be_built_is_told() {
         assert!(error.starts_with(said), "{args:?}: {error}");
         assert!(!scratch.0.join("x").exists());
     }
-    // What an executable has is damaged: it says so and ends.
+    // An executable with damaged contents says so and ends.
     if is_there("erl") {
         scratch.file("hello.erl", HELLO);
         let hello = scratch.built("hello.erl", "hello");

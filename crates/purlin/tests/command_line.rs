@@ -1,6 +1,6 @@
-//! Command lines, given to Purlin and to the stock tools: both must understand them alike.
+//! Command lines that Purlin and the stock tools must interpret alike.
 //!
-//! Skipped with a printed line where there is no stock `erl`.
+//! Skipped with a message if there is no stock `erl`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ fn stock(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A directory of this test's own, removed at the end.
+/// This test's own directory, removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -54,7 +54,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs a command in `dir` with nothing but `PATH`, `HOME` and `env` in its environment.
+/// Runs a command in `dir` with only `PATH`, `HOME` and `env` in its environment.
 fn run(program: &Path, args: &[&str], env: &[(&str, &str)], dir: &Path) -> Output {
     let mut command = Command::new(program);
     command
@@ -72,8 +72,8 @@ fn purlin(args: &[&str], env: &[(&str, &str)], dir: &Path) -> Output {
     run(PURLIN.as_ref(), args, env, dir)
 }
 
-/// Exit status, standard output, and the first line of standard error, which is the message; what
-/// follows it explains flags at a length that is each program's own.
+/// Exit status, standard output, and the first line of standard error, which is the message. The
+/// lines after it explain flags, and differ between the programs.
 fn essence(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let message = text(&output.stderr)
@@ -551,7 +551,8 @@ fn otp_is_found_behind_links_scripts_and_version_managers() {
     assert_eq!(code, Some(0), "{message}");
 }
 
-/// In images of containers with OTP compiled in `/usr/local`, a link to Purlin takes the place of the only `erl`.
+/// In container images with a self-compiled OTP in `/usr/local`, a link to Purlin replaces the only
+/// `erl`.
 #[test]
 fn an_installation_below_usr_local_is_found() {
     let scratch = Scratch::new();
@@ -605,7 +606,7 @@ fn what_is_started_finds_purlin() {
     assert_eq!(output.status.code(), Some(7));
 }
 
-/// A tree with a dynamic linker of its own, which here is the machine's by links.
+/// A tree with its own dynamic linker, which here is the machine's, through links.
 #[test]
 fn a_root_with_a_c_library_of_its_own_is_run_under_its_linker() {
     if stock("erl").is_none() {
@@ -625,7 +626,7 @@ fn a_root_with_a_c_library_of_its_own_is_run_under_its_linker() {
     std::os::unix::fs::symlink(&own, tree.join(&libraries)).expect("makes a link");
     let root = tree.join("usr/lib/erlang");
     let root = root.to_str().expect("is text");
-    // The program that runs, in this emulator and in one that it starts by way of its PATH.
+    // The program that runs, in this emulator and in one that it starts through its PATH.
     let asked = r#"{ok, F} = file:read_link("/proc/self/exe"), io:format("~s ~s~n", [filename:basename(F), code:root_dir()])"#;
     let both = format!(
         r#"{asked}, io:put_chars(os:cmd("erl -noshell -eval \"$ASKED, halt().\"")), halt()."#
@@ -654,8 +655,8 @@ fn otps_launchers_start_purlin() {
         bin.display(),
         std::env::var("PATH").expect("is text")
     );
-    // Printed by whatever emulator the tool runs on, before the tool itself begins. `ct_run` has a shell, which ends the
-    // emulator at the end of its input, whenever that comes: it gets none.
+    // Printed by the emulator that the tool runs on, before the tool itself begins. `ct_run` has a
+    // shell, which ends the emulator when its input ends, so it gets none.
     let flags = "-noinput -eval io:put_chars(atom_to_list(erlang:function_exported(purlin,sharing,0))),halt().";
     let env = [("ERL_AFLAGS", flags), ("PATH", path.as_str())];
     scratch.file("x.erl", "#!/usr/bin/env escript\nmain(_) -> ok.\n");
@@ -668,7 +669,8 @@ fn otps_launchers_start_purlin() {
         }
         let full = file.to_str().expect("is text");
         let mut names = vec![tool];
-        // By its path the installation's own `erlc` and `escript` are asked for, which choose for themselves.
+        // Named by their path, these are the installation's own programs, which choose the emulator
+        // themselves.
         if !["erlc", "escript"].contains(&tool) {
             names.push(full);
         }
@@ -683,7 +685,8 @@ fn otps_launchers_start_purlin() {
     assert!(tried > 0, "no launcher in {}", bin.display());
 }
 
-/// A launcher of the installation's `bin` folder, with the folder as `PATH` begins with it; none where it isn't installed.
+/// A launcher in the installation's `bin` folder, and a `PATH` that begins with the folder; `None`
+/// if it is not installed.
 fn launcher(name: &str) -> Option<(PathBuf, String)> {
     let bin = fs::canonicalize(stock("erl")?).expect("exists");
     let bin = bin.parent().expect("has a directory").to_owned();
@@ -732,7 +735,7 @@ fn run_erl_starts_purlin() {
     );
     scratch.file("start", &format!("exec erl -noinput -eval '{program}'\n"));
     let pipes = format!("{}/", scratch.0.display());
-    // In the foreground: it ends with what it runs, whose terminal it is.
+    // Runs in the foreground, so it ends with what it runs, whose terminal it is.
     for name in ["run_erl", file.to_str().expect("is text")] {
         let args = ["exec", "--", name, &pipes, &pipes, "sh start"];
         let output = purlin(&args, &env, &scratch.0);
@@ -772,12 +775,12 @@ fn a_folder_for_releases_starts_purlin() {
         .to_owned();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let made = scratch.0.join(made);
-    // Again: what is there stays as it is.
+    // A second time: nothing is overwritten.
     let output = purlin(&["erts", "out"], &[], &scratch.0);
     assert_eq!(output.status.code(), Some(71), "{output:?}");
     let output = purlin(&["erts"], &[], &scratch.0);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    // A release has the folder, its libraries, a boot file and little else, and no other OTP need be there.
+    // A release has the folder, its libraries, a boot file and little else. No other OTP is needed.
     let root = scratch.0.join("rel");
     let erts = root.join(made.file_name().expect("has a name"));
     fs::create_dir_all(&root).expect("makes a directory");
@@ -808,8 +811,8 @@ fn elixirs_scripts_start_purlin() {
     }
     let scratch = Scratch::new();
     scratch.file("a.exs", "IO.puts :a");
-    // The vector is printed where the emulator would start, which shows that `erl` is Purlin's and
-    // what it was given.
+    // The emulator prints its arguments instead of starting, which shows that `erl` is Purlin's,
+    // and how it was called.
     let env = [("ERL_AFLAGS", "-emu_args_exit"), ("NO_COLOR", "1")];
     for (args, last) in [
         (&["elixir", "a.exs", "x"][..], "-extra\na.exs\nx\n"),
@@ -830,7 +833,7 @@ fn elixirs_scripts_start_purlin() {
     }
 }
 
-/// Modules of Elixir are for the OTP that they were compiled on.
+/// Modules of Elixir belong to the OTP that they were compiled on.
 #[test]
 fn an_otp_that_is_named_brings_the_elixir_beside_it() {
     let Some(erl) = stock("erl") else { return };
@@ -868,12 +871,12 @@ fn an_otp_that_is_named_brings_the_elixir_beside_it() {
     );
     let words = ["--otp-root", one, "elixir", "x"];
     assert_eq!(of(&words, &[("PATH", &own)]), said("named, x\n"));
-    // Whose OTP is on PATH, chooses Elixir there too.
+    // A user whose OTP is on PATH chooses Elixir there, too.
     assert_eq!(
         of(&args, &[("PATH", &own), (variable, two)]),
         said("mine, x\n")
     );
-    // An OTP without one.
+    // An OTP without an Elixir.
     fs::remove_dir_all(at("one/lib/elixir")).expect("is removed");
     assert_eq!(
         of(&args, &[("PATH", &own), (variable, one)]),
@@ -881,7 +884,7 @@ fn an_otp_that_is_named_brings_the_elixir_beside_it() {
     );
 }
 
-/// The arguments that stock's `erl` needs to do what Purlin's emulator would be started for.
+/// The arguments with which stock's `erl` does what Purlin's emulator would be started for.
 fn vector_of_start(args: &[&str], dir: &Path) -> Vec<String> {
     let env = [("ERL_AFLAGS", "-emu_args_exit"), ("NO_COLOR", "1")];
     let vector = purlin(args, &env, dir);
@@ -890,7 +893,7 @@ fn vector_of_start(args: &[&str], dir: &Path) -> Vec<String> {
     words.map(str::to_string).collect()
 }
 
-/// Runs what `purlin run` would start on the stock emulator.
+/// Runs on stock what `purlin run` would start.
 #[test]
 fn programs_in_files_are_started() {
     let Some(erl) = stock("erl") else { return };
@@ -1097,7 +1100,8 @@ fn help_names_every_command() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("+SDPcpu P1:P2"));
 }
 
-/// The program in the folder for releases is small, there once, and called `purlin` while it runs.
+/// In the folder for releases, the program is small, is there once, and is called `purlin` while it
+/// runs.
 #[test]
 fn a_release_holds_the_program_once() {
     let Some(_) = stock("erl") else { return };
@@ -1126,8 +1130,9 @@ fn a_release_holds_the_program_once() {
     }
 }
 
-/// Another emulator is found below a command however it was started: out of sight of its parents, without an environment, under
-/// another name, by a loader, or for a moment only. One that was started elsewhere meanwhile is none of its.
+/// Another emulator is found below a command however it was started: detached from its parents,
+/// without an environment, under another name, by a loader, or only for a moment. One that
+/// something else started meanwhile does not count.
 #[test]
 fn exec_finds_other_emulators() {
     let Some(erl) = stock("erl") else { return };
@@ -1175,7 +1180,8 @@ fn exec_finds_other_emulators() {
             );
         }
     }
-    // It is told when it is seen: what ends with the command, as all do with the first process of a container, may be too late.
+    // It is reported when it is seen: what ends with the command, like everything when the first
+    // process of a container ends, could not be reported later.
     let waits_for_it = "env -i ERL -noinput -eval 'timer:sleep(9000),halt().' & \
         for i in $(seq 60); do grep -q 'not Purlin' told && echo in time && break; sleep 0.1; done; kill $!";
     let waits_for_it = format!(
@@ -1186,12 +1192,12 @@ fn exec_finds_other_emulators() {
     let said = fs::read_to_string(scratch.0.join("told")).expect("is told");
     assert_eq!(output.stdout, b"in time\n", "{said}");
     assert_eq!(said.matches("which is not Purlin").count(), 1, "{said}");
-    // A strict command is not cheated by one within it that is quiet.
+    // A quiet command within a strict one does not hide an emulator.
     let within = format!("PURLIN_EXEC=quiet {PURLIN} exec -- setsid -f env -i {erl} {waits}");
     let env = [("PURLIN_EXEC", "strict")];
     let output = purlin(&["exec", "--", "sh", "-c", &within], &env, &scratch.0);
     assert!(!output.status.success(), "{output:?}");
-    // The stock emulator of another, and Purlin without its environment.
+    // A stock emulator started by something else, and Purlin without its environment.
     let mut other = std::process::Command::new(erl)
         .args(["-noinput", "-eval", "timer:sleep(3000),halt()."])
         .spawn()
@@ -1202,7 +1208,7 @@ fn exec_finds_other_emulators() {
     other.wait().expect("ends");
 }
 
-/// A command that makes a release with stock's emulator is told so, and goes on as it would.
+/// A command that makes a release with stock's emulator gets a note, and otherwise works as usual.
 #[test]
 fn exec_tells_of_releases_with_another_emulator() {
     let Some(_) = stock("erl") else { return };
@@ -1221,7 +1227,8 @@ fn exec_tells_of_releases_with_another_emulator() {
     assert_eq!(essence(&output), (Some(0), String::new(), String::new()));
 }
 
-/// Behind a command as before it; what comes behind Erlang's own tools is theirs.
+/// Options of help work after a command as before it. After Erlang's own tools, they belong to the
+/// tool.
 #[test]
 fn commands_say_what_they_take() {
     let scratch = Scratch::new();

@@ -1,6 +1,7 @@
-//! `purlin explain`: what it finds in programs whose costs are known, and what it says of bad input.
+//! `purlin explain`: its findings on programs whose costs are known, and its messages on invalid
+//! input.
 //!
-//! Skipped with a printed line where there is no OTP.
+//! Skipped with a message if there is no OTP.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,8 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use purlin_diagnostics::json::{self, Json};
 
-/// 400 processes capture 5,000 elements (78 KiB) each, which nobody else has. 300 messages wait, each of ten elements. An object of a bag is read 100 times (one of a set
-/// would be shared).
+/// 400 processes capture 5,000 elements (78 KiB) each, which are not shared. 300 messages of ten
+/// elements each wait. An object of a bag is read 100 times (one of a set would be shared).
 const APP: &str = r#"
 -module(app).
 -export([main/0, stay/0]).
@@ -46,7 +47,7 @@ lookup() ->
 struct Scratch(PathBuf);
 
 impl Scratch {
-    /// None where there is no OTP.
+    /// `None` if there is no OTP.
     fn new() -> Option<Scratch> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -166,7 +167,7 @@ fn a_program_that_was_run_is_explained() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = err(&output);
-    // The program's own lines come before all that the start of the system costs.
+    // The program's own lines come before the costs of the system's start.
     let mut parts = text.split("\n\n");
     let head = parts.next().expect("has a head");
     assert!(
@@ -188,7 +189,7 @@ fn a_program_that_was_run_is_explained() {
     );
     assert!(first.contains("    Do: "), "{text}");
 
-    // The program's own status, and its own output.
+    // The program's own status and output.
     let exec = [
         "explain", "--to", "x.json", "--json", "exec", "--", "erl", "-noshell", "-eval", "halt(7).",
     ];
@@ -204,7 +205,7 @@ fn a_program_that_was_run_is_explained() {
         String::from_utf8_lossy(&output.stdout).contains("Resident: "),
         "{output:?}"
     );
-    // A program that can't be run says why, and leaves nothing.
+    // A program that cannot run gives the reason and leaves no files.
     let output = scratch.purlin(&["explain", "run", "none.erl"]);
     assert_eq!(output.status.code(), Some(66));
     assert_eq!(
@@ -267,7 +268,7 @@ fn answers_are_compared_and_checked() {
     );
 }
 
-/// A module that is compiled in memory has a file for as long as it is explained.
+/// A module that is compiled in memory has a file while it is explained.
 #[test]
 fn variables_of_modules_without_a_file_have_names() {
     let Some(scratch) = Scratch::new() else {
@@ -313,7 +314,7 @@ fn a_running_program_is_asked() {
     let spawn = cause(&copies, "spawn", "app:start/2");
     assert_eq!(number(spawn, &["times"]), 400.0);
     assert_eq!(spawn.get("estimated"), Some(&Json::Bool(false)));
-    // 10,000 words of cells, a map and a fun.
+    // 10,000 words of cons cells, a map and a fun.
     let each = number(spawn, &["bytes"]) / 400.0;
     assert!((80_000.0..80_400.0).contains(&each), "{each}");
     assert_eq!(word(spawn, &["captured", "variable"]), "Socket");
@@ -369,7 +370,7 @@ fn a_running_program_is_asked() {
         (mode(&socket), mode(socket.parent().expect("has one"))),
         (0o600, 0o700)
     );
-    // Killed, it can't take its socket away; who asks is told.
+    // A killed emulator cannot remove its socket; clients get a message.
     running.0.kill().expect("is killed");
     running.0.wait().expect("ends");
     assert!(socket.exists());
@@ -387,7 +388,7 @@ fn bad_requests_leave_a_program_as_it_is() {
     let socket = scratch.socket(running.0.id());
     let answer = |request: &[u8]| {
         let mut stream = UnixStream::connect(&socket).expect("connects");
-        // It may be closed before all is written.
+        // The connection may be closed before everything is written.
         let _ = stream.write_all(request);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut text = String::new();
@@ -411,7 +412,7 @@ fn bad_requests_leave_a_program_as_it_is() {
     }
     let flood = vec![b'x'; 1 << 20];
     answer(&flood);
-    // Connections that say nothing wait their turn and are given up.
+    // Idle connections wait their turn and are dropped.
     let silent: Vec<UnixStream> = (0..3)
         .filter_map(|_| UnixStream::connect(&socket).ok())
         .collect();
@@ -419,7 +420,7 @@ fn bad_requests_leave_a_program_as_it_is() {
     let many = answer(b"memory top=1000000\n");
     assert!(json::parse(&many).expect("is JSON").get("kinds").is_some());
     assert!(running.0.try_wait().expect("can be asked").is_none());
-    // At its end it takes its socket away.
+    // It removes its socket at exit.
     drop(running);
     let output = scratch.purlin(&[
         "erl",
@@ -442,10 +443,10 @@ fn what_keeps_no_accounts_says_so() {
     let output = scratch.purlin(&["explain", &running.pid()]);
     assert_eq!(output.status.code(), Some(68), "{output:?}");
     assert!(
-        err(&output).contains("is no Purlin of this user that can be asked"),
+        err(&output).contains("is not a Purlin of this user that answers"),
         "{output:?}"
     );
-    // A folder that can't be entered by its owner alone is not used; the program runs on.
+    // A folder that cannot be made private is not used; the program runs anyway.
     let folder = scratch.0.join("run/purlin");
     let _ = fs::remove_dir_all(&folder);
     fs::write(&folder, "").expect("writes");
@@ -489,7 +490,7 @@ fn bad_input_is_one_line_and_a_status() {
             "other.json: the answer is of form purlin-measure/1, this is purlin-explain/1".into(),
         ),
         (&["4000000000"], 68, "there is no process 4000000000".into()),
-        (&["1"], 68, "process 1 is no Purlin of this user that can be asked (+Fexplain false?)".into()),
+        (&["1"], 68, "process 1 is not a Purlin of this user that answers (+Fexplain false?)".into()),
     ] {
         let output = scratch.purlin(&[&["explain"][..], args].concat());
         let expected = format!("purlin: {message}\n");
@@ -498,8 +499,8 @@ fn bad_input_is_one_line_and_a_status() {
     }
 }
 
-/// Four hundred processes compute on one scheduler, so that each waits for long as against its own turn (waits below 100 us have no
-/// place told), and a file is written in small pieces.
+/// 400 processes compute on one scheduler, so that each waits long compared with its own time slice
+/// (waits below 100 us are not attributed to a place). A file is written in small pieces.
 const BUSY: &str = r#"
 -module(busy).
 -export([main/0]).
@@ -539,7 +540,7 @@ fn work_waits_and_writes_are_told_with_their_lines() {
     let text = fs::read_to_string(scratch.0.join("b.json")).expect("was written");
     let all = json::parse(&text).expect("is JSON");
     let part = |name: &str| all.get(name).unwrap_or_else(|| panic!("no {name}"));
-    // Nearly all that is computed is computed there: 8 million reductions.
+    // Nearly all computing happens there: 8 million reductions.
     let burn = cause(part("work"), "work", "busy:burn/1");
     assert!(number(burn, &["reductions"]) > 4e6, "{burn}");
     let ready = cause(part("latency"), "ready", "busy:burn/1");
@@ -553,7 +554,8 @@ fn work_waits_and_writes_are_told_with_their_lines() {
     let page = cause(part("writes"), "write", "busy:page/1");
     assert_eq!(number(page, &["bytes"]), 1e6, "{page}");
     assert_eq!(page.get("estimated"), Some(&Json::Bool(false)));
-    // A datagram is one call, for which the parts are copied together. Small writes are counted by samples.
+    // A datagram is one system call, for which the parts are copied together. Small writes are
+    // sampled.
     let datagram = cause(part("writes"), "write", "busy:datagram/2");
     let bytes = number(datagram, &["bytes"]);
     assert!((1.7e6..=2.3e6).contains(&bytes), "{datagram}");
@@ -589,7 +591,8 @@ fn work_waits_and_writes_are_told_with_their_lines() {
     assert_eq!(pprof[..4], [0x1f, 0x8b, 8, 0]);
 }
 
-/// A process keeps a part of a binary of 2 MiB in a map, a table one of 1 MiB, a persistent term one of 512 KiB.
+/// A process holds part of a binary of 2 MiB in a map, a table one of 1 MiB, a persistent term one
+/// of 512 KiB.
 const KEEP: &str = r#"
 -module(keep).
 -export([stay/0, cache/1]).
@@ -671,20 +674,20 @@ fn what_holds_a_binary_is_told_with_the_way_to_it() {
         "{text}"
     );
 
-    // What is known of comes to what is resident.
+    // Accounted memory adds up to resident memory.
     let memory = scratch.json(&[&pid, "memory"]);
     let parts = memory.get("parts").expect("has it");
     if *parts != Json::Null {
         let rows = parts.get("rows").expect("has them").list();
         assert!(rows.len() > 5, "{parts}");
         let apart = number(parts, &["difference_percent"]);
-        // Less than one here; pages of other sizes may be filled in part.
+        // Less than one on this machine; pages of other sizes may be partly filled.
         assert!(apart.abs() < 20.0, "{parts}");
     }
 }
 
 impl Scratch {
-    /// The costs of one of the examples. None where there is no Elixir.
+    /// The costs of one of the examples; `None` if there is no Elixir.
     fn example(&self, file: &str, args: &[&str]) -> Option<Json> {
         let found = |d: PathBuf| d.join("elixir").is_file();
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -723,14 +726,14 @@ fn costs_of_many_processes_and_of_what_they_capture_are_named() {
     // The line that makes them.
     let copies = part(&all, "copies").get("causes").expect("has them").list();
     let made = |c: &&Json| {
-        // `Task` starts a process and sends it what to do: small copies count for either.
+        // `Task` starts a process and sends it its work: small copies of either kind.
         ["spawn", "message"].contains(&word(c, &["kind"]))
             && word(c, &["site", "file"]).ends_with("task.exs")
     };
     let line = copies.iter().find(made).expect("a line of the example");
     assert_eq!(number(line, &["site", "line"]), 13.0, "{line}");
 
-    // The list goes to three tasks: once to a region, and then it is shared.
+    // The list goes to three tasks: it is moved to a region once, and then shared.
     let all = scratch
         .example("careful/tasks.exs", &["tasks", "100000", "1"])
         .expect("there is Elixir");
@@ -790,7 +793,8 @@ fn what_a_template_has_copied_together_is_named() {
     assert!(whole < 1e6 && split > 29e6, "{whole} {split}");
 }
 
-/// Four processes at a time insert lists into one ordered table, whose lock is held for all of a list, and write to one port.
+/// Four processes at a time insert lists into one ordered table, whose lock is held for a whole
+/// list, and write to one port.
 const LOCKS: &str = r#"
 -module(locks).
 -export([main/0]).
@@ -835,7 +839,7 @@ fn waits_for_locks_of_tables_and_ports_are_told_with_their_lines() {
         json::parse(&text).expect("is JSON")
     };
     let mut all = run();
-    // Where others use the processors its processes may run one after the other, and wait for nobody.
+    // On a busy machine its processes may run one after the other, and wait for nobody.
     for _ in 0..4 {
         let latency = part(&all, "latency");
         if sites
@@ -855,14 +859,14 @@ fn waits_for_locks_of_tables_and_ports_are_told_with_their_lines() {
     }
     let total = |field: &str| number(latency, &["totals", "lock", field]);
     assert!(total("times") >= 2.0 && total("longest_s") <= total("seconds"));
-    // Where others use the processors many places have waited longer.
+    // On a busy machine many other places may have longer waits.
     let output = scratch.purlin(&["explain", "show", "--top", "1000", "l.json"]);
     assert!(
         String::from_utf8_lossy(&output.stdout)
             .contains(" for a table or port that others used at "),
         "{output:?}"
     );
-    // What is written out of one process only waits for nobody.
+    // Writes of a single process wait for nobody.
     let output = scratch.purlin(&["explain", "--json", "--to", "a.json", "run", "app.erl"]);
     assert!(output.status.success(), "{output:?}");
     let text = fs::read_to_string(scratch.0.join("a.json")).expect("was written");
@@ -876,7 +880,8 @@ fn waits_for_locks_of_tables_and_ports_are_told_with_their_lines() {
     assert!(!causes.iter().any(|c| of_app(&c)), "{causes:?}");
 }
 
-/// A table of 60,000 objects of 2 KiB, filled by one process, so that one thread gets more than a piece of the allocator.
+/// A table of 60,000 objects of 2 KiB, filled by one process, so that one thread gets more than one
+/// piece of the allocator.
 const LARGE: &str = r#"
 -module(large).
 -export([stay/0]).
@@ -893,7 +898,7 @@ stay() ->
     receive never -> Large end.
 "#;
 
-/// 24 MiB of binaries, which one process has, are let go; 12 MiB are another's to the end, and a table takes some.
+/// One process drops 24 MiB of binaries; another keeps 12 MiB to the end, and a table has some.
 const HELD: &str = r#"
 -module(held).
 -export([main/0]).
@@ -938,7 +943,7 @@ fn what_is_known_of_memory_comes_to_what_is_resident() {
     };
     scratch.file("large.erl", LARGE);
     let running = scratch.start_at("large");
-    // What heaps that grew have left behind goes back to the system within some time.
+    // Memory freed when heaps grew is returned to the system within some time.
     let mut last = Json::Null;
     for _ in 0..20 {
         let memory = scratch.json(&[&running.pid(), "memory"]);
@@ -959,7 +964,8 @@ fn what_is_known_of_memory_comes_to_what_is_resident() {
     panic!("{last}");
 }
 
-/// Whoever ends `purlin explain run` means the program (`timeout`): that gets the signal, and what it has spent is told.
+/// A signal that ends `purlin explain run`, as from `timeout`, is meant for the program: the
+/// program gets it, and its costs are reported.
 #[test]
 fn a_signal_ends_the_program_and_its_costs_are_told() {
     let Some(scratch) = Scratch::new() else {
@@ -980,12 +986,12 @@ fn a_signal_ends_the_program_and_its_costs_are_told() {
             .next()
             .and_then(|l| l.ok()?.trim().parse().ok())
             .expect("the program's number");
-        // What can't be handed on is sent to the program itself.
+        // A signal that cannot be passed on is sent to the program itself.
         let to = match status {
             Some(_) => explain.id() as i32,
             None => program,
         };
-        // SAFETY: a process of this test's own.
+        // SAFETY: a process of this test.
         unsafe { libc::kill(to, signal) };
         let output = explain.wait_with_output().expect("ends");
         let told = String::from_utf8_lossy(&output.stderr);
@@ -999,7 +1005,7 @@ fn a_signal_ends_the_program_and_its_costs_are_told() {
                 assert!(told.contains("left nothing to explain"), "{told}");
             }
         }
-        // SAFETY: asks whether there is such a process.
+        // SAFETY: only asks whether the process exists.
         assert_eq!(unsafe { libc::kill(program, 0) }, -1, "it is still there");
     }
 }

@@ -1,4 +1,5 @@
-//! A sample of what `scripts/generated.sh` compares: random calls of natives and random programs, on both runtimes.
+//! A sample of the comparisons of `scripts/generated.sh`: random calls of natives and random
+//! programs, on both runtimes.
 
 use std::process::Command;
 

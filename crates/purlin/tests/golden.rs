@@ -1,9 +1,11 @@
-//! Specific code of small functions, against what is expected of it: `tests/golden/NAME.erl` is compiled by the stock compiler,
-//! and `purlin disasm --specific` must show what stands in `NAME.code` beside it. `BLESS=1` writes these files anew; what has
-//! changed is then seen in the diff.
+//! The ops of small functions, compared with expectations.
 //!
-//! The first line of an expectation names the compiler that it was made with. With another one nothing is compared, since it
-//! may give other generic code.
+//! `tests/golden/NAME.erl` is compiled by the stock compiler, and `purlin disasm --specific` must
+//! show what is in `NAME.code` beside it. `BLESS=1` rewrites these files, so that the diff shows
+//! the changes.
+//!
+//! The first line of an expectation names the compiler that it was made with. With another compiler
+//! nothing is compared, since generic code may differ.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden")
 }
 
-/// The standard output of a command; panics where it fails.
+/// The standard output of a command. Panics if it fails.
 fn output(command: &mut Command) -> String {
     let out = command.output().expect("the command can be run");
     let errors = String::from_utf8_lossy(&out.stderr);
@@ -21,7 +23,7 @@ fn output(command: &mut Command) -> String {
     String::from_utf8(out.stdout).expect("text")
 }
 
-/// The text with addresses, which differ from run to run, made equal.
+/// The text with addresses, which differ between runs, made equal.
 fn without_addresses(text: &str) -> String {
     const SHORTEST: usize = 12;
     let mut out = String::new();

@@ -1,5 +1,5 @@
-//! Ten seconds of `make hunt`: random programs about memory, whose values all carry what they must be. The seeds that found
-//! something once run first.
+//! Ten seconds of `make hunt`: random programs that exercise memory, whose values all carry their
+//! expected contents. Seeds that have found faults run first.
 
 use std::process::Command;
 
@@ -16,7 +16,7 @@ fn no_memory_is_damaged() {
     let text =
         String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "{text}");
-    // None would mean that they could not be written, or not run.
+    // None would mean that the programs could not be written or run.
     let programs = String::from_utf8_lossy(&out.stdout)
         .lines()
         .last()

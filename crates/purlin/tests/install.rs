@@ -1,4 +1,4 @@
-//! `make install` and `make uninstall`, the manual page, and what shells complete.
+//! `make install` and `make uninstall`, the manual page, and shell completions.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ fn tree() -> PathBuf {
     here.ancestors().nth(2).expect("lies in crates").into()
 }
 
-/// A directory of a test's own, removed at the end.
+/// A test's own directory, removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -53,7 +53,7 @@ fn is_there(program: &str) -> bool {
     there
 }
 
-/// All files below a directory.
+/// All files in a directory and its subdirectories.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     let mut left = vec![dir.to_path_buf()];
@@ -106,23 +106,23 @@ fn installed_and_taken_away() {
     }
     let program = at.join("bin/purlin");
     let size = |path: &Path| fs::metadata(path).expect("is there").len();
-    // With symbols it is several times as large; what is stripped already is as large.
+    // With symbols it is several times as large; a stripped program stays as large as it is.
     assert!(size(&program) <= size(PURLIN.as_ref()));
     assert!(size(&program) < 24 << 20, "{} bytes", size(&program));
     let (_, text) = output(Command::new(&program).arg("--version"));
     let version = format!("purlin {}\n", env!("CARGO_PKG_VERSION"));
     assert!(text.starts_with(&version), "{text}");
-    // What others have put there stays.
+    // Files installed by others stay.
     let foreign = at.join("share/man/man1/other.1");
     fs::write(&foreign, "").expect("is written");
-    // Again, over itself.
+    // A second time, over itself.
     script(&[]);
     script(&["--uninstall"]);
     assert_eq!(files(&scratch.0), [foreign]);
     script(&["--uninstall"]);
 }
 
-/// What makes no sense is refused before anything is written.
+/// Invalid settings are refused before anything is written.
 #[test]
 fn nothing_is_installed_anywhere_else() {
     let scratch = Scratch::new("refused");
@@ -160,7 +160,7 @@ fn the_manual_page_names_all_commands() {
     }
 }
 
-/// Names of the commands, by the general help, and whether each has options.
+/// Names of the commands, from the general help, and whether each has options.
 fn commands() -> Vec<(String, bool)> {
     let (_, text) = output(Command::new(PURLIN).arg("help"));
     let lines = text.lines().skip_while(|l| *l != "Commands:").skip(1);
@@ -179,7 +179,7 @@ fn commands() -> Vec<(String, bool)> {
         .collect()
 }
 
-/// Options that help tells of are those that commands know.
+/// Options in help are options that commands accept.
 #[test]
 fn options_of_help_exist() {
     let mut seen = 0;
@@ -194,7 +194,8 @@ fn options_of_help_exist() {
             else {
                 continue;
             };
-            // What there is no such option for ends at once: `observe` would stay with a program that this user runs.
+            // Commands exit at once on an unknown option: `observe` would otherwise stay with a
+            // program that this user runs.
             let (output, _) = output(Command::new(PURLIN).args([command, option, "--no-such"]));
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             let unknown = format!("no option '{option}'");
@@ -205,12 +206,12 @@ fn options_of_help_exist() {
     assert!(seen > 15, "{seen}");
 }
 
-/// The offers of bash for the words of a command line, the last of which is begun.
+/// Bash's completions for the words of a command line, the last of which is incomplete.
 fn bash_completes(words: &[&str], dir: &Path) -> Vec<String> {
     let file = dir.join("completions");
     fs::write(&file, help("bash")).expect("is written");
     let words: Vec<String> = words.iter().map(|w| format!("'{w}'")).collect();
-    // `compopt` is for completions under way only.
+    // `compopt` works only during completion.
     let code = format!(
         "compopt() {{ :; }}; . '{}'; COMP_WORDS=({}); COMP_CWORD={}; _purlin; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         file.display(),
@@ -304,7 +305,7 @@ fn other_shells_read_their_completions() {
         assert!(text.starts_with("escript\t"), "{text}");
     }
     if is_there("zsh") {
-        // The whole of zsh's system of completions, told of the file as it would be installed.
+        // Zsh's whole completion system, with the file where it would be installed.
         fs::create_dir_all(scratch.0.join("functions")).expect("is made");
         fs::copy(scratch.0.join("zsh"), scratch.0.join("functions/_purlin")).expect("is copied");
         let code = "fpath=($PWD/functions $fpath); autoload -U compinit; compinit -u -d $PWD/dump; \

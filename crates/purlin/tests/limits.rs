@@ -1,7 +1,7 @@
-//! Limits of the system, from small to large: the emulator starts, or ends with words and a status. It never waits for ever, and never
-//! finds a fault in itself.
+//! System limits, from small to large: the emulator starts, or ends with a message and a status. It
+//! never hangs and never crashes.
 //!
-//! Skipped with a printed line where there is no stock `erl`.
+//! Skipped with a message if there is no stock `erl`.
 #![cfg(target_os = "linux")]
 
 use std::io::Read;
@@ -9,7 +9,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a start may take, on a busy machine.
+/// Time limit for a start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const PROGRAM: &str = "P = open_port({spawn, \"echo port\"}, [{line, 10}]), receive {P, {data, {eol, T}}} -> io:format(\"~s~n\", [T]) end, \
@@ -17,7 +17,7 @@ const PROGRAM: &str = "P = open_port({spawn, \"echo port\"}, [{line, 10}]), rece
     io:format(\"~p~n\", [lists:sum([receive I -> I end || I <- L])]), halt().";
 const OUTPUT: &str = "port\n2001000\n";
 
-/// What a program says that is run by somebody with that in force.
+/// The output and status of a program that ran under a limit.
 struct Ended {
     status: Option<ExitStatus>,
     output: String,
@@ -28,7 +28,7 @@ impl Ended {
     fn ran(&self) -> bool {
         self.status.is_some_and(|s| s.success())
     }
-    /// It ran and did what it should, or says why not.
+    /// It ran correctly, or gives the reason why not.
     fn check(&self, what: &str) {
         let told = format!("{what}: {:?}\n{}\n{}", self.status, self.output, self.words);
         let status = self
@@ -38,7 +38,7 @@ impl Ended {
         assert!(!self.words.contains("a fault in itself"), "{told}");
         match status.success() {
             true => assert_eq!(self.output, OUTPUT, "{told}"),
-            // Who writes a file that is too large is ended by the system, as on stock.
+            // The system kills a program that writes too large a file, as on stock.
             false if status.signal() == Some(libc::SIGXFSZ) => {}
             false => assert!(!self.words.trim().is_empty(), "{told}"),
         }
@@ -53,7 +53,7 @@ fn there_is_erl() -> bool {
     there
 }
 
-/// Runs the program after `prepare`, which makes system calls alone.
+/// Runs the program after `prepare`, which makes only system calls.
 fn run(flags: &[&str], prepare: impl Fn() -> i32 + Send + Sync + 'static) -> Ended {
     let mut c = Command::new(env!("CARGO_BIN_EXE_purlin"));
     c.arg("erl").args(flags);
@@ -104,7 +104,8 @@ fn limited(resource: libc::__rlimit_resource_t, to: u64) -> i32 {
     unsafe { libc::setrlimit(resource, &limit) }
 }
 
-/// Tries all these, and says from which on the program runs: so it must with all that are larger.
+/// Tries all values. Returns the smallest with which the program runs, as it then must with all
+/// larger ones.
 fn sweep(name: &str, resource: libc::__rlimit_resource_t, values: &[u64]) -> Option<u64> {
     let mut least = None;
     for &value in values {
@@ -165,7 +166,7 @@ fn stacks_and_files() {
     }
 }
 
-/// What a user has may be counted for one alone who has nothing else.
+/// A user with no other processes, so that limits per user can be tested.
 const NOBODY: u32 = 64_322;
 
 #[test]
@@ -207,7 +208,7 @@ fn threads() {
     assert!(least.is_some());
 }
 
-/// From now on this process and what it starts get that error for these system calls.
+/// Makes these system calls fail with that error, for this process and its children.
 fn refuse(calls: &[libc::c_long], error: i32) -> i32 {
     const LOAD: u16 = 0x20;
     const EQUAL: u16 = 0x15;
@@ -215,7 +216,7 @@ fn refuse(calls: &[libc::c_long], error: i32) -> i32 {
     const ALLOW: u32 = 0x7FFF_0000;
     const REFUSE: u32 = 0x0005_0000;
     let op = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    // No memory is taken between fork and exec.
+    // No memory is allocated between fork and exec.
     let mut program = [op(RETURN, 0, 0, ALLOW); 16];
     program[0] = op(LOAD, 0, 0, 0);
     for (i, call) in calls.iter().enumerate() {
@@ -227,7 +228,7 @@ fn refuse(calls: &[libc::c_long], error: i32) -> i32 {
         len: calls.len() as u16 + 3,
         filter: program.as_mut_ptr(),
     };
-    // SAFETY: plain system calls; the program lasts over them.
+    // SAFETY: plain system calls; the program outlives them.
     unsafe {
         match libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) {
             0 => libc::prctl(libc::PR_SET_SECCOMP, 2, &raw const program),

@@ -1,16 +1,16 @@
-//! Machine code on systems that refuse parts of what it takes, and where it is turned off.
+//! Machine code on systems that refuse part of what it needs, and when it is turned off.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A thing that a system refuses.
+/// A request that the system refuses.
 #[derive(Clone, Copy, PartialEq)]
 enum Refuses {
     Nothing,
     /// Files in memory.
     Files,
-    /// Those, and to execute what was written.
+    /// Files in memory, and execution of written memory.
     All,
 }
 
@@ -18,7 +18,8 @@ const ASKS: &str = "io:format(\"~p ~p~n\", [erlang:system_info(emu_flavor), \
     lists:sum([X * X || X <- lists:seq(1, 100000)])]), halt().";
 const SUM: &str = "333338333350000";
 
-/// The emulator's words about itself with those flags, and on standard error; none where there is no OTP.
+/// The emulator's description of itself with those flags, and its standard error; `None` if there
+/// is no OTP.
 fn says(flags: &[&str], refuses: Refuses) -> Option<(String, String)> {
     let mut c = Command::new(env!("CARGO_BIN_EXE_purlin"));
     c.arg("erl").args(flags).args(["-noshell", "-eval", ASKS]);
@@ -45,7 +46,8 @@ fn says(flags: &[&str], refuses: Refuses) -> Option<(String, String)> {
     Some((text(out.stdout), text(out.stderr)))
 }
 
-/// From now on this process and what it starts get `EPERM` for files in memory, and for memory that is made executable.
+/// Makes files in memory, and with `execution` executable memory, fail with `EPERM` for this
+/// process and its children.
 fn filter(execution: bool) -> i32 {
     const LOAD: u16 = 0x20;
     const EQUAL: u16 = 0x15;
@@ -61,7 +63,7 @@ fn filter(execution: bool) -> i32 {
         u32::MAX
     };
     let mut program = [
-        // The number of the call.
+        // The number of the system call.
         op(LOAD, 0, 0, 0),
         op(EQUAL, 4, 0, memfd),
         op(EQUAL, 0, 2, mprotect),
@@ -75,7 +77,7 @@ fn filter(execution: bool) -> i32 {
         len: program.len() as u16,
         filter: program.as_mut_ptr(),
     };
-    // SAFETY: plain system calls; the program lasts over them.
+    // SAFETY: plain system calls; the program outlives them.
     unsafe {
         match libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) {
             0 => libc::prctl(libc::PR_SET_SECCOMP, 2, &raw const program),
@@ -124,11 +126,11 @@ fn without_files_in_memory_it_is_mapped_once() {
 #[test]
 fn where_all_is_refused_a_line_says_so() {
     check(&[], Refuses::All, "emu", "all is interpreted");
-    // Who wants none has nothing to be told.
+    // If machine code is off, there is nothing to report.
     check(&["+Fjit", "off"], Refuses::All, "emu", "");
 }
 
-/// A word of the environment that says nothing is told, as that of the flag is.
+/// An invalid value of the environment variable is reported, as one of the flag is.
 #[test]
 fn what_the_environment_says_is_looked_at() {
     for (word, right) in [

@@ -1,10 +1,10 @@
-//! `purlin measure`: what it prints, and what it says of bad input.
+//! `purlin measure`: its output, and its messages on invalid input.
 
 use std::process::{Command, Output};
 
 use purlin_diagnostics::json::{self, Json};
 
-/// A command that takes more memory than Purlin itself, and one that takes thrice as much.
+/// A command that takes more memory than Purlin itself, and one that takes three times as much.
 const SMALL: &str = "head -c 20000000 /dev/zero | tail -c 19999999 >/dev/null";
 const LARGE: &str = "head -c 60000000 /dev/zero | tail -c 59999999 >/dev/null";
 
@@ -223,7 +223,7 @@ fn a_signal_ends_the_command_and_what_was_measured_is_told() {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
     let mut command = Command::new(env!("CARGO_BIN_EXE_purlin"));
-    // The second run waits: it is ended, and the first is told.
+    // The second run waits until it is ended, and the first is reported.
     let script = "if [ -e $0 ]; then echo again >&2; exec sleep 60; else : >$0; fi";
     let mark = std::env::temp_dir().join(format!("purlin-measured-{}", std::process::id()));
     let _ = std::fs::remove_file(&mark);
@@ -240,7 +240,7 @@ fn a_signal_ends_the_command_and_what_was_measured_is_told() {
     let mut line = String::new();
     errors.read_line(&mut line).expect("reads");
     assert_eq!(line, "again\n");
-    // SAFETY: a process of this test's own.
+    // SAFETY: a process of this test.
     unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
     let mut told = String::new();
     errors.read_line(&mut told).expect("reads");

@@ -1,6 +1,8 @@
-//! The limit of a node's memory: what grows beyond it ends, and the node goes on; a limit that changes is followed.
+//! The memory limit of a node: processes that grow beyond it are ended, and the node continues. A
+//! changed limit takes effect.
 //!
-//! Skipped with a printed line where there is no OTP. `scripts/containers.sh` does the same in a control group, beside stock.
+//! Skipped with a message if there is no OTP. `scripts/containers.sh` does the same in a control
+//! group, beside stock.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 struct Scratch(PathBuf);
 
 impl Scratch {
-    /// None where there is no OTP.
+    /// `None` if there is no OTP.
     fn new() -> Option<Scratch> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -43,7 +45,8 @@ impl Drop for Scratch {
     }
 }
 
-/// What grows in one of the ways of `examples/limits` ends, with a report, and the server beside it answers.
+/// A process that grows in one of the ways of `examples/limits` ends with a report, and the server
+/// beside it answers.
 fn grows(way: &str) {
     let Some(s) = Scratch::new() else { return };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/limits/limits.erl");
@@ -118,7 +121,7 @@ until(F, N) -> F() orelse begin timer:sleep(50), until(F, N - 1) end.
         .filter(|l| ["true", "false"].contains(l))
         .collect();
     assert_eq!(told, ["true"; 6], "{out:?}");
-    // Nothing limits where the flag says so, and a value that is none is refused.
+    // The flag can turn the limit off, and an invalid value is refused.
     let limit = "io:format(\"~p~n\", [erlang:system_info(memory_limit)]), halt().";
     let mut command = s.command(&["erl", "+Mlimit", "off", "-noshell", "-eval", limit]);
     let out = command
@@ -132,8 +135,9 @@ until(F, N) -> F() orelse begin timer:sleep(50), until(F, N - 1) end.
     assert!(said.contains("bad \"Mlimit\" value: 5x"), "{said}");
 }
 
-/// Other nodes begin messages that they don't end, in fragments or as one long packet: what all have begun together is bounded, by half
-/// of the limit, and who asks for more is the one that loses its connection.
+/// Other nodes begin messages that they do not finish, in fragments or as one long packet. The
+/// total of all unfinished messages is bounded by half of the limit, and the node that exceeds it
+/// loses its connection.
 #[test]
 fn unfinished_messages_of_all_nodes_have_one_bound() {
     let Some(s) = Scratch::new() else { return };
@@ -145,12 +149,12 @@ fn unfinished_messages_of_all_nodes_have_one_bound() {
     let out = s.purlin(&args);
     let text = String::from_utf8_lossy(&out.stdout);
     let told: Vec<&str> = text.lines().collect();
-    // 80 and 80 MiB; 200 and 100; 150, and another that sends little.
+    // 80 and 80 MiB; 200 and 100; 150, and a node that sends little.
     let each = ["up up", "up down", "up up"];
     assert_eq!(told, [each, each, each].concat(), "{out:?}");
 }
 
-/// A crash dump is written as it is made: its text is several times as long as the heaps that it shows.
+/// A crash dump is written as it is made: its text is several times as long as the heaps in it.
 #[test]
 fn a_crash_dump_takes_no_memory() {
     let Some(s) = Scratch::new() else { return };
@@ -173,7 +177,7 @@ fn a_crash_dump_takes_no_memory() {
         let line = text.lines().find(|l| l.starts_with("VmHWM:"))?;
         line.split_whitespace().nth(1)?.parse::<u64>().ok()
     };
-    // The input ends when what it holds has been seen to rest.
+    // The input ends when its contents have been seen at rest.
     let mut before = 0;
     loop {
         std::thread::sleep(std::time::Duration::from_millis(500));

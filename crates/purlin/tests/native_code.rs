@@ -1,5 +1,6 @@
-//! Machine code as it is seen from outside: `purlin disasm --native`, `purlin explain PID machine_code`, `PURLIN_JIT_LOG`, the files
-//! of `+JPperf`, and the names that `gdb` finds. Skipped with a printed line where what it takes is missing.
+//! Machine code as seen from outside: `purlin disasm --native`, `purlin explain PID machine_code`,
+//! `PURLIN_JIT_LOG`, the files of `+JPperf`, and the names for `gdb`. Skipped with a message if
+//! something that a test needs is missing.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::fs;
@@ -33,7 +34,7 @@ impl Drop for Scratch {
 }
 
 impl Scratch {
-    /// A directory with the compiled program; none where there is no OTP.
+    /// A directory with the compiled program; `None` if there is no OTP.
     fn new(name: &str) -> Option<Scratch> {
         if Command::new("erl").arg("-version").output().is_err() {
             println!("skipped: no erl");
@@ -55,7 +56,8 @@ impl Scratch {
     fn purlin(&self, args: &[&str]) -> Output {
         self.command(args).output().expect("purlin starts")
     }
-    /// Runs `busy:main()`, with machine code of all functions: the process number that it had.
+    /// Runs `busy:main()` with machine code for all functions. Returns the process number that it
+    /// had.
     fn run(&self, flags: &[&str]) -> u32 {
         let mut c = self.command(&["erl"]);
         c.args(flags).args(["+Fjit", "always", "-noshell", "-eval"]);
@@ -119,7 +121,8 @@ fn disasm_shows_what_each_instruction_becomes() {
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines[0], "module busy", "{shown}");
     assert_eq!(shown.matches("\nfunction ").count(), 1, "{shown}");
-    // The comparison with 2, as an instruction of bytecode and of the machine; a call of itself; what is rare.
+    // The comparison with 2, as an op and as instructions of the processor; a call of itself; a
+    // rare path.
     let at = lines.iter().position(|l| l.starts_with("; is_lt"));
     let at = at.unwrap_or_else(|| panic!("{shown}"));
     let code: Vec<&&str> = lines[at + 1..]
@@ -152,7 +155,7 @@ fn disasm_shows_what_each_instruction_becomes() {
         (
             &["disasm", "--native", "busy.beam", "busy:fib/x"],
             2,
-            "is no MODULE:FUNCTION/ARITY",
+            "is not MODULE:FUNCTION/ARITY",
         ),
         (
             &["disasm", "busy.beam", "busy:fib/1"],
@@ -212,7 +215,7 @@ fn the_log_has_a_line_for_each_function() {
     let Some(s) = Scratch::new("log") else { return };
     let log = s.0.join("log");
     let mut c = s.command(&["erl", "+Fjit", "always", "-noshell", "-eval"]);
-    // Another version of the module takes the place of this one, which is purged.
+    // Another version of the module replaces this one, which is purged.
     let eval = "busy:main(), c:l(busy), busy:main(), code:purge(busy), halt().";
     let out = c
         .arg(eval)
@@ -238,7 +241,7 @@ fn the_log_has_a_line_for_each_function() {
         last.len() == 1 && last[0].contains(" a millisecond; "),
         "{last:?}"
     );
-    // What the interpreter does is told by instruction.
+    // Exits to the interpreter are listed by op.
     assert!(lines.lines().any(|l| l.starts_with("left ")), "{lines}");
     let nowhere = s
         .command(&["erl", "-noshell", "-eval", "halt()."])
@@ -281,7 +284,7 @@ fn perf_finds_names_and_lines() {
     let low: Vec<_> = rows.iter().filter(|r| r.0 < 1 << 31).collect();
     assert_eq!((rows.len(), low.len()), (2, 1), "{rows:?}");
     assert!(names.contains(" $global::shared\n"));
-    // The dump: its head, then records, of which each says how long it is.
+    // The dump: its header, then records, each of which contains its length.
     assert_eq!(number(&bytes, 0, 4), 0x4A69_5444);
     assert_eq!(number(&bytes, 4, 4), 1);
     assert_eq!(number(&bytes, 20, 4), u64::from(pid));
@@ -300,7 +303,7 @@ fn perf_finds_names_and_lines() {
                     let (address, n) = (number(body, 16, 8), number(body, 24, 8));
                     assert_eq!((address, n), *low[0]);
                     assert_eq!(body.len(), 40 + name.len() + 1 + n as usize);
-                    // Those of this function came just before.
+                    // Those of this function come directly before.
                     assert!(
                         lines
                             .iter()
@@ -332,7 +335,7 @@ fn perf_finds_names_and_lines() {
         at += size;
     }
     assert_eq!(found, 1);
-    // Either by itself.
+    // Each by itself.
     let pid = s.run(&["+JPperf", "dump"]);
     let dump = PathBuf::from(format!("/tmp/jit-{pid}.dump"));
     assert!(dump.exists() && !Path::new(&format!("/tmp/perf-{pid}.map")).exists());
@@ -348,7 +351,7 @@ fn gdb_finds_names() {
     let Some(s) = Scratch::new("gdb") else { return };
     let running = s.start();
     let pid = running.0.id().to_string();
-    // The address of a function, and back.
+    // From a function to its address, and back.
     let gdb = Command::new("gdb")
         .args(["-nx", "-batch", "-p", &pid])
         .args([

@@ -1,6 +1,7 @@
-//! `purlin observe`: what its page is told of a program whose processes, tables and calls are known, and what it says of bad input.
+//! `purlin observe`: the answers that its page gets about a program whose processes, tables and
+//! calls are known, and its messages on invalid input.
 //!
-//! Skipped with a printed line where there is no OTP. The page in a browser is tried in `observe_page.rs`.
+//! Skipped with a message if there is no OTP. `observe_page.rs` tests the page in a browser.
 
 mod observed;
 
@@ -114,7 +115,7 @@ fn each_view_tells_of_the_program() {
 fn time_is_sampled_while_somebody_looks() {
     let Some(app) = App::start() else { return };
     let observer = Observer::start(&app);
-    // The program computes all the time: most of it in one function, which is found sooner or later.
+    // The program computes all the time, mostly in one function, which is sampled sooner or later.
     let flame = observer.until("flame?kind=time", |f| number(f, &["total"]) > 100_000.0);
     let functions = flame.get("functions").expect("has them").list();
     let name = |i: &Json| {
@@ -172,10 +173,10 @@ fn a_function_is_traced_so_many_times() {
         assert_eq!(n(arguments), first + i64::from(i > 0));
         assert_eq!(arguments[1].text(), Some("#{name => \"tick\"}"));
     }
-    // Ended by hand, by its time, and when nobody asks any more.
+    // Ended by a request, by its time limit, and because nobody asks any more.
     let on = observer.post("trace-begin?function=app%3Atick&calls=1000&seconds=60");
     assert_eq!(on.get("on"), Some(&Json::Bool(true)));
-    // The program doesn't see any of it.
+    // The program does not see any of it.
     assert_eq!(app.call("traced"), "undefined");
     let off = observer.post("trace-end");
     assert_eq!(
@@ -202,7 +203,7 @@ fn the_end_of_the_program_is_told() {
     let port = observer.port;
     let waits = std::thread::spawn(move || {
         let headers = format!("Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}\r\n");
-        // It is answered in between, too.
+        // Requests are answered meanwhile.
         loop {
             let (status, body) = http(port, "GET", "/api/end", &headers);
             if status != 200 {
@@ -289,7 +290,7 @@ fn whoever_has_no_key_gets_nothing() {
             );
         }
     }
-    // Those that say nothing wait, and others are answered meanwhile.
+    // Idle connections wait, and others are answered meanwhile.
     let silent: Vec<TcpStream> = (0..20)
         .filter_map(|_| TcpStream::connect(("127.0.0.1", port)).ok())
         .collect();
@@ -306,7 +307,7 @@ fn whoever_has_no_key_gets_nothing() {
         stream.read_to_string(&mut answer).expect("reads");
         assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     }
-    // Nothing of other places is allowed in the page.
+    // The page may load nothing from elsewhere.
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connects");
     stream
         .write_all(format!("GET / HTTP/1.1\r\n{host}\r\n").as_bytes())
@@ -402,7 +403,7 @@ fn bad_input_is_one_line_and_a_status() {
         "{line}"
     );
 
-    // Of several, all are listed; there may be more of this user than those that were started here.
+    // Of several, all are listed. This user may have more than those started here.
     let other = app.another();
     let (status, lines) = said(&["--no-open"]);
     assert_eq!(status, Some(2));

@@ -1,7 +1,8 @@
-//! The page of `purlin observe` in a browser: clicked and typed through by Chromium without a window.
+//! The page of `purlin observe` in a browser: headless Chromium clicks and types through it.
 //!
-//! Skipped with a printed line where there is no Chromium (Debian's packages `chromium` or `chromium-headless-shell`), where it
-//! doesn't start, or where there is no OTP. `PURLIN_PICTURES=FOLDER` has pictures of the page written there.
+//! Skipped with a message if there is no Chromium (Debian's packages `chromium` or
+//! `chromium-headless-shell`), if it does not start, or if there is no OTP.
+//! `PURLIN_PICTURES=FOLDER` writes screenshots there.
 
 mod observed;
 
@@ -20,7 +21,7 @@ const BROWSERS: &[&str] = &[
     "google-chrome",
 ];
 
-/// A browser with one page, told what to do by the DevTools protocol over two pipes.
+/// A browser with one page, controlled by the DevTools protocol over two pipes.
 struct Browser {
     child: Child,
     input: ChildStdin,
@@ -33,7 +34,7 @@ struct Browser {
 }
 
 impl Browser {
-    /// None, with a printed line, where there is none.
+    /// `None`, with a message, if there is no browser.
     fn start(folder: &Path) -> Option<Browser> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let found = std::env::split_paths(&path)
@@ -44,7 +45,7 @@ impl Browser {
             return None;
         };
         let folder = folder.join("browser");
-        // The protocol goes over descriptors 3 and 4.
+        // The protocol uses descriptors 3 and 4.
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null"])
             .arg(program)
@@ -107,7 +108,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// The result of a command; None: there was none in time.
+    /// The result of a command; `None` if it did not arrive in time.
     fn call(&mut self, method: &str, parameters: &[(&str, Json)]) -> Option<Json> {
         self.number += 1;
         let parameters = parameters.iter().map(|(k, v)| (k.to_string(), v.clone()));
@@ -134,7 +135,7 @@ impl Browser {
                 "Runtime.exceptionThrown" | "Runtime.consoleAPICalled" => {
                     self.complaints.push(message.to_string())
                 }
-                // Answers of 4xx are told of, too: those are looked at in the page.
+                // Responses with 4xx are logged, too; the page itself is checked for those.
                 "Log.entryAdded" if text(&message, &["params", "entry", "source"]) != "network" => {
                     self.complaints.push(message.to_string());
                 }
@@ -167,7 +168,7 @@ impl Browser {
     /// Waits until an expression in the page is true.
     fn until(&mut self, expression: &str) {
         let begun = Instant::now();
-        // What it is about may not be there yet.
+        // The elements it refers to may not exist yet.
         let tried =
             format!("(() => {{ try {{ return !!({expression}) }} catch {{ return false }} }})()");
         while self.value(&tried) != Json::Bool(true) {
@@ -185,7 +186,7 @@ impl Browser {
     fn open(&mut self, address: &str) {
         self.done("Page.navigate", &[("url", address.into())]);
     }
-    /// Clicks what a selector finds, as a pointer does.
+    /// Clicks the element that a selector finds, as a pointer does.
     fn click(&mut self, selector: &str) {
         self.until(&format!("document.querySelector({selector:?})"));
         self.value(&format!("document.querySelector({selector:?}).click()"));
@@ -229,7 +230,7 @@ impl Browser {
         ];
         self.done("Emulation.setDeviceMetricsOverride", &parameters);
     }
-    /// Writes a picture, if any are asked for.
+    /// Writes a screenshot, if requested.
     fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("PURLIN_PICTURES") else {
             return;
@@ -269,7 +270,7 @@ fn base64(text: &str) -> Vec<u8> {
     out
 }
 
-/// The text in a cell of the first row, by the title of its column.
+/// The text of a cell in the first row, by the title of its column.
 fn cell(title: &str) -> String {
     format!(
         "[...document.querySelectorAll('main td')][[...document.querySelectorAll('main th')]\
@@ -289,11 +290,11 @@ fn the_page_is_clicked_through() {
     b.open(&observer.address);
     b.until("document.querySelector('main h2')?.innerText === 'Overview'");
     b.until("document.querySelector('#status').innerText === 'Live'");
-    // The token is nowhere to be found any more.
+    // The token has disappeared.
     assert_eq!(b.value("location.hash").text(), Some("#overview"));
     b.until("document.querySelectorAll('main svg polyline').length >= 6");
     b.until("[...document.querySelectorAll('main .card')].some((c) => c.innerText.startsWith('Reductions per second'))");
-    // Graphs are told to those who don't see them.
+    // Graphs have descriptions for screen readers.
     b.until("document.querySelector('main svg[role=img]').getAttribute('aria-label').includes('between')");
 
     // Processes: sorted by a button, filtered by typing, and the cursor stays where it is.
@@ -310,7 +311,7 @@ fn the_page_is_clicked_through() {
     b.write("app:hog");
     b.until("document.querySelectorAll('main tbody tr').length === 1");
     b.until("document.activeElement.getAttribute('data-k') === 'filter' && document.activeElement.value === 'app:hog'");
-    // By the keyboard alone: to the process, and to what it holds.
+    // By keyboard alone: to the process, and to what it holds.
     b.value("document.querySelector('main tbody a').focus()");
     b.key("Enter", 13);
     b.until("document.querySelector('main h2')?.innerText === 'Process' && document.body.innerText.includes('of the hog')");
@@ -319,7 +320,7 @@ fn the_page_is_clicked_through() {
     );
     b.until("document.querySelectorAll('main ol li').length === 20");
 
-    // What explain says, down to the line.
+    // The answers of explain, down to the line.
     b.click("nav a[href='#memory']");
     b.click("[data-k='tab-copies']");
     b.until("document.querySelectorAll('main details').length > 0");
@@ -359,7 +360,7 @@ fn the_page_is_clicked_through() {
     b.click("nav a[href='#trace']");
     b.focus("[data-k='trace-function']");
     b.write("app:tick/2");
-    // What was typed stays as the view is drawn anew.
+    // Typed text stays when the view is redrawn.
     b.until("document.querySelector(\"[data-k='trace-function']\").value === 'app:tick/2'");
     b.focus("[data-k='trace-calls']");
     b.value("document.activeElement.value = '3', document.activeElement.dispatchEvent(new Event('input')), 0");
@@ -372,7 +373,7 @@ fn the_page_is_clicked_through() {
     b.key("Enter", 13);
     b.until("document.querySelector('#status').innerText.startsWith(\"there is no function 'app:nothing/2'\")");
 
-    // It stops when it is told to, and keeps what it needs when it is loaded anew.
+    // It pauses on request, and keeps what it needs when it is reloaded.
     b.click("#pause");
     b.until("document.querySelector('#pause').getAttribute('aria-pressed') === 'true'");
     b.click("#pause");
@@ -387,7 +388,7 @@ fn the_page_is_clicked_through() {
             .text(),
         Some("rgb(23, 22, 20)")
     );
-    // All that can be pressed has a name, and all tables say what they are.
+    // Every button, link and input has a name, and all tables have captions.
     let nameless = "[...document.querySelectorAll('button, a, input')].filter((e) => !(e.innerText || e.getAttribute('aria-label') || e.labels?.length)).length";
     assert_eq!(b.value(nameless), Json::Int(0));
     assert_eq!(

@@ -1,4 +1,5 @@
-//! `perf` shows functions of a program under `+JPperf true`. Skipped with a printed line where there is no `perf`, or it may not sample.
+//! `perf` shows functions of a program under `+JPperf true`. Skipped with a message if there is no
+//! `perf`, or if it is not permitted to sample.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +33,7 @@ fn run(dir: &Path, program: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// In what part of the samples of the thread that runs the program each of the words stands.
+/// The share of the samples of the thread that runs the program in which each word occurs.
 fn parts(samples: &str, words: &[&str]) -> Vec<f64> {
     let all: Vec<&str> = samples
         .split("\n\n")
@@ -71,7 +72,7 @@ fn perf_shows_which_erlang_function_runs() {
         run(&dir, "perf", &script.split(' ').collect::<Vec<_>>())
     };
     let interpreted = samples("off", "main");
-    // What machine code is in has no frame above it.
+    // The frame of machine code has no frame above it.
     let compiled = samples("always", "much");
     let all = compiled.split("\n\n");
     let fib = all.filter(|s| s.contains("$busy:fib/1")).count();

@@ -1,32 +1,46 @@
-//! The programs below `tests/programs`, each run on the stock runtime and on Purlin: what they write to standard
-//! output and standard error, and the status they end with, must be the same.
+//! Runs each program in `tests/programs` on the stock runtime and on Purlin: standard output,
+//! standard error and exit status must be equal.
 //!
-//! `erlang/TOPIC/NAME.erl` is compiled by the stock compiler and started at `NAME:main()`. `elixir/NAME.exs` is a script for
-//! `elixir`. `tools/NAME.sh` is a shell script that calls the tools. `tests/programs/README.md` says what each topic is. Everything runs through `sh`, on Purlin below
-//! `purlin exec`, in an empty directory of its own.
+//! `erlang/TOPIC/NAME.erl` is compiled by the stock compiler and started at `NAME:main()`.
+//! `elixir/NAME.exs` is a script for `elixir`. `tools/NAME.sh` is a shell script that calls the
+//! tools. `tests/programs/README.md` describes the topics. Everything runs through `sh`, on Purlin
+//! below `purlin exec`, in an empty directory of its own.
 //!
 //! Words in the head of a program (its lines that begin with `%` or `#`):
-//! `@stress`: run once more on Purlin with a collection at every allocation. `@shared`: run once more with all that goes
-//! from process to process in shared regions (`+Fregion 1`), and with both. `@fence`: run once more with each block of memory
-//! that is freed out of reach (`PURLIN_FENCE=1`), and with `@stress` so too. Every second one with `@stress` runs once more in stress
-//! with machine code of all functions. `@seconds N`: the limit, otherwise 60.
-//! `@nif NAME`: it loads a native library: `tests/nif/NAME.c` is compiled with `cc` and OTP's headers to `NAME.so` beside the
-//! programs; where there is no `cc` or no headers the program is left out. `@stdin TEXT`: what it reads, to the end of that line, `\n` for a new line. Without it the input is empty.
+//! - `@stress`: run again on Purlin with a collection at every allocation. Every second such
+//!   program runs once more in stress with machine code of all functions.
+//! - `@shared`: run again with everything that goes from process to process in shared regions
+//!   (`+Fregion 1`); and with both.
+//! - `@fence`: run again with freed blocks of memory out of reach (`PURLIN_FENCE=1`); and with
+//!   `@stress`, both.
+//! - `@seconds N`: the time limit, by default 60.
+//! - `@nif NAME`: it loads a native library. `tests/nif/NAME.c` is compiled with `cc` and OTP's
+//!   headers to `NAME.so` beside the programs. Without `cc` or the headers the program is left out.
+//! - `@stdin TEXT`: its standard input, to the end of that line, with `\n` for a new line. Empty by
+//!   default.
 //!
-//! Settings: `PROGRAMS_MODES` says which runs on Purlin are made, of `plain`, `stress`, `shared`, `shared-stress`, `fence` and
-//! `fence-stress`, `always`, `always-stress`, `always-fence` (all functions have machine code), `chaos`, `chaos-stress`, `chaos-fence`
-//! (it leaves and goes by chance, from the seed `PROGRAMS_SEED`), for all programs whatever their heads say; `PROGRAMS_STRESS=0` leaves out the stress runs; `PROGRAMS_JOBS` is how many run at once; `PURLIN` names another
-//! executable to test, `PURLIN_COVERAGE` a directory where each program leaves a file of the ops and BIFs that it has run, if
-//! the executable was built with debug assertions (`scripts/coverage.sh`); and `PURLIN=stock` compares the stock runtime with itself, which finds programs that aren't
-//! deterministic; `PROGRAMS_CC` the compiler of native libraries for an executable of another processor, and `PROGRAMS_SLOWER` by how much
-//! longer a program may take (`scripts/aarch64.sh`). Arguments that don't begin with `-` choose programs by part of their name.
+//! Settings:
+//! - `PROGRAMS_MODES`: the runs on Purlin, for all programs, whatever their heads say: `plain`,
+//!   `stress`, `shared`, `shared-stress`, `fence`, `fence-stress`; `always`, `always-stress`,
+//!   `always-fence` (all functions have machine code); `chaos`, `chaos-stress`, `chaos-fence`
+//!   (machine code comes and goes at random, from the seed `PROGRAMS_SEED`).
+//! - `PROGRAMS_STRESS=0` leaves out the stress runs.
+//! - `PROGRAMS_JOBS`: how many run at once.
+//! - `PURLIN`: another executable to test. `PURLIN=stock` compares the stock runtime with itself,
+//!   which finds programs that are not deterministic.
+//! - `PURLIN_COVERAGE`: a directory where each program leaves a file of the ops and natives that it
+//!   has run, if the executable was built with debug assertions (`scripts/coverage.sh`).
+//! - `PROGRAMS_CC`: the compiler of native libraries for an executable of another processor.
+//! - `PROGRAMS_SLOWER`: the factor by which a program may take longer (`scripts/aarch64.sh`).
 //!
-//! `known_failures.txt` names programs that differ, with the reason. They count as ignored; one that has come to agree
-//! is reported so that it can be taken off the list.
+//! Arguments that do not begin with `-` select programs by part of their name.
 //!
-//! Before comparing, what may differ between two runs of the same runtime is made equal: process identifiers, references
-//! and ports are numbered in the order in which they appear, times and dates become zeros, and so do the sizes and
-//! reductions in crash reports.
+//! `known_failures.txt` names programs that differ, with the reason. They count as ignored. One
+//! that now agrees is reported so that it can be removed from the list.
+//!
+//! Before the comparison, everything that may differ between two runs of the same runtime is made
+//! equal. Process identifiers, references and ports are numbered in the order in which they appear;
+//! times and dates become zeros, and so do the sizes and reductions in crash reports.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -38,7 +52,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A program and what its head asks for.
+/// A program and the requests in its head.
 struct Program {
     name: String,
     path: PathBuf,
@@ -49,27 +63,27 @@ struct Program {
     nif: Option<String>,
 }
 
-/// How Purlin runs a program.
+/// A way to run a program on Purlin.
 #[derive(Clone, Copy, PartialEq)]
 struct Mode {
-    /// A collection at every allocation.
+    /// Collect at every allocation.
     stress: bool,
-    /// Whatever goes from process to process is put in regions.
+    /// Put everything that goes from process to process in regions.
     shared: bool,
-    /// Memory that is freed is out of reach.
+    /// Put freed memory out of reach.
     fence: bool,
-    /// Which functions have machine code: see `docs/machine-code.md`.
+    /// The functions that have machine code; see `docs/machine-code.md`.
     code: Code,
 }
 
 /// Machine code in a mode.
 #[derive(Clone, Copy, PartialEq)]
 enum Code {
-    /// As the environment says, or as it is by itself.
+    /// As set in the environment, or the default.
     Usual,
-    /// Every function that is loaded.
+    /// Every loaded function.
     Always,
-    /// The same, which leaves, is dropped and comes back by chance.
+    /// Every loaded function, and it exits, is dropped and comes back at random.
     Chaos,
 }
 
@@ -129,18 +143,19 @@ struct Outcome {
 struct Setup {
     /// Holds `ebin` and the directories of the runs.
     base: PathBuf,
-    /// `None`: the stock runtime stands in.
+    /// `None`: the stock runtime is used instead.
     purlin: Option<PathBuf>,
     known: HashMap<String, String>,
-    /// The compiler of native libraries for Purlin, where it isn't the machine's own.
+    /// The compiler of native libraries for Purlin, if it is not the machine's own.
     cc: Option<String>,
-    /// By how much longer a program may take on Purlin.
+    /// The factor by which a program may take longer on Purlin.
     slower: u32,
 }
 
 impl Setup {
-    /// Where the compiled programs are, with their native libraries, and the compiler of those: for stock, then for Purlin, if
-    /// the latter has a compiler of its own. They lie beside the directories of the runs, whose programs know them as `../ebin`.
+    /// The folders of compiled programs and native libraries, each with the compiler of the
+    /// libraries: for stock, then for Purlin if that has its own compiler. They are beside the
+    /// directories of the runs, so that programs can refer to `../ebin`.
     fn folders(&self) -> Vec<(PathBuf, &str)> {
         let mut folders = vec![(self.base.join("ebin"), "cc")];
         folders.extend(self.cc.as_deref().map(|cc| (self.base.join("p/ebin"), cc)));
@@ -151,7 +166,7 @@ impl Setup {
 enum Verdict {
     Agrees,
     Differs(String),
-    /// The runtime died of a signal where stock did not: nothing excuses that.
+    /// The runtime was killed by a signal where stock was not, which is never excused.
     Died(String),
     Ignored(String),
 }
@@ -276,7 +291,7 @@ fn program(path: PathBuf) -> Program {
             .filter(|m| !m.fence || after("@fence").is_some())
             .filter(|m| match m.code {
                 Code::Usual => true,
-                // Where collections come all the time, what code left undone shows.
+                // Frequent collections expose what machine code leaves undone.
                 Code::Always => m.stress && !m.fence && by_turns(&path),
                 Code::Chaos => false,
             })
@@ -290,7 +305,7 @@ fn program(path: PathBuf) -> Program {
     }
 }
 
-/// Every second program, by its name.
+/// Selects every second program, by its name.
 fn by_turns(path: &Path) -> bool {
     let name = path.file_stem().unwrap_or_default().as_encoded_bytes();
     name.iter().fold(0, |n, &b| n ^ b) & 1 == 0
@@ -307,8 +322,9 @@ fn known_failures(root: &Path) -> HashMap<String, String> {
         .collect()
 }
 
-/// The obstacle to comparing anything, if there is one, and how many failures that is: none where it is
-/// the machine's business, one where Purlin doesn't even start, so that nobody waits for the limit of each program.
+/// The obstacle to any comparison, if there is one, and the number of failures that it counts as:
+/// none if the machine lacks something, one if Purlin does not even start, so that programs do not
+/// each run into their time limits.
 fn unable(setup: &Setup) -> Option<(usize, String)> {
     let probe = |command: &mut Command| {
         command
@@ -352,7 +368,7 @@ fn compile(setup: &Setup, programs: &[Program]) {
     }
 }
 
-/// Compiles a native library of the tests; false: it can't be done here.
+/// Compiles a native library of the tests. Returns false if that is impossible here.
 fn build_library(cc: &str, root: &Path, name: &str, folder: &Path) -> bool {
     let headers = Command::new("erl")
         .args([
@@ -406,7 +422,7 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
         };
         let ours = execute(setup, program, "p", setup.purlin.as_deref(), mode);
         let died = ours.status.starts_with("signal") && stock.status != ours.status;
-        // What is known of a program holds in all modes.
+        // A known failure of a program holds in all modes.
         let known = setup.known.get(&name).or(setup.known.get(&program.name));
         let verdict = match (difference(stock, &ours), known) {
             (None, None) => Verdict::Agrees,
@@ -420,7 +436,8 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
         };
         (name, verdict)
     };
-    // What differs is looked at once more, alone: a busy machine may have delayed what the program waits for.
+    // A program that differs is run again, alone: a busy machine may have delayed something it
+    // waits for.
     let again: Mutex<Vec<(&Program, Mode)>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..jobs {
@@ -458,8 +475,8 @@ fn run_all(setup: &Setup, programs: &[Program]) -> [usize; 3] {
     counts.into_inner().expect("no thread panicked")
 }
 
-/// One run. `side` tells the directories of the two runtimes apart; it has one letter, since the length of a path may
-/// decide where a line is broken.
+/// Runs a program once. `side` distinguishes the directories of the two runtimes. It has one letter
+/// for both, since the length of a path may decide where a line is broken.
 fn execute(
     setup: &Setup,
     program: &Program,
@@ -510,11 +527,12 @@ fn execute(
         .stdout(file(&out))
         .stderr(file(&err))
         .process_group(0);
-    // Shims belong in the user's cache, which the changed HOME would lead to the scratch directory, gone when it is over.
+    // Links to Purlin belong in the user's cache. The changed HOME would put them in the scratch
+    // directory, which is removed.
     command.env("XDG_CACHE_HOME", setup.base.join("cache"));
-    // Some start stock, beside Purlin.
+    // Some programs start stock, beside Purlin.
     command.env("PURLIN_EXEC", "quiet");
-    // Which functions get machine code: see `purlin help erl`.
+    // Which functions get machine code; see `purlin help erl`.
     match mode.code {
         Code::Always => command.env("PURLIN_JIT", "always"),
         Code::Chaos => {
@@ -563,7 +581,8 @@ fn execute(
     }
 }
 
-/// Its exit status in words; what runs longer than `limit` is killed with all that it started.
+/// Waits for a child and describes its exit status. A child that runs longer than `limit` is killed
+/// with everything that it started.
 fn wait(mut child: std::process::Child, limit: Duration) -> String {
     let begun = Instant::now();
     loop {
@@ -576,7 +595,8 @@ fn wait(mut child: std::process::Child, limit: Duration) -> String {
             }
             Ok(None) if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(10)),
             _ => {
-                // SAFETY: a plain system call; the group is the child's own, made by `process_group(0)`.
+                // SAFETY: a plain system call; the group is the child's own, made by
+                // `process_group(0)`.
                 unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
                 let _ = child.wait();
                 return format!("killed after {} seconds", limit.as_secs());
@@ -585,7 +605,7 @@ fn wait(mut child: std::process::Child, limit: Duration) -> String {
     }
 }
 
-/// `None` where they agree, else the first lines that don't.
+/// `None` if they agree, otherwise the first lines that differ.
 fn difference(stock: &Outcome, ours: &Outcome) -> Option<String> {
     if stock.status.starts_with("killed") {
         return Some("    the stock runtime ran out of time\n".into());
@@ -620,7 +640,7 @@ fn difference(stock: &Outcome, ours: &Outcome) -> Option<String> {
     Some(detail)
 }
 
-/// `text` with everything that differs from run to run made equal.
+/// `text` with everything made equal that differs between runs.
 fn normal(text: &str) -> String {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut out = String::with_capacity(text.len());
@@ -671,7 +691,7 @@ fn normal(text: &str) -> String {
     out
 }
 
-/// Digits become one zero.
+/// Replaces each run of digits by one zero.
 fn zeros(text: &str) -> String {
     let mut out = String::new();
     let mut within = false;
@@ -686,7 +706,7 @@ fn zeros(text: &str) -> String {
     out
 }
 
-/// How many digits `text` begins with.
+/// Number of digits at the start of `text`.
 fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
@@ -714,7 +734,8 @@ fn identifier(text: &str) -> Option<(&'static str, usize)> {
     None
 }
 
-/// A fun of a module that a script made while it ran, as Elixir prints it; its number comes from a clock.
+/// A fun of a module that a script made at run time, as Elixir prints it; its number comes from a
+/// clock.
 fn function_in_file(text: &str) -> Option<usize> {
     let rest = text.strip_prefix("#Function<")?;
     let rest = rest[digits(rest)..].strip_prefix('.')?;
@@ -723,7 +744,7 @@ fn function_in_file(text: &str) -> Option<usize> {
         .then_some(text.len() - rest.len())
 }
 
-/// A date or a time of day at the start of `text`: its length. Known are `21-Nov-2026::07:55:11.123456`,
+/// The length of a date or a time of day at the start of `text`: `21-Nov-2026::07:55:11.123456`,
 /// `2026-11-21`, `07:55:11.123`, and durations such as `0.3 seconds` and `12ms`.
 fn moment(text: &str) -> Option<usize> {
     let d = digits(text);
@@ -766,7 +787,7 @@ fn moment(text: &str) -> Option<usize> {
     None
 }
 
-/// The rest behind `parts`, each a separator and how many digits come behind it.
+/// The rest of the text after `parts`, each a separator and the number of digits after it.
 fn pattern<'a>(mut rest: &'a str, parts: &[(char, usize)]) -> Option<&'a str> {
     for (separator, width) in parts {
         rest = rest.strip_prefix(*separator)?;

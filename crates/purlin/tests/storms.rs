@@ -1,6 +1,6 @@
-//! A minute of `make storms` ([docs/storms.md](../../../docs/storms.md)): each storm for some
+//! A minute of `make storms` ([docs/storms.md](../../../docs/storms.md)): each storm runs for some
 //! seconds, with delays where locks are released. In builds with debug assertions faults are
-//! planted too, which the storms must find.
+//! planted, too, which the storms must find.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The storms that there are, by name.
+/// The names of the storms.
 fn storms() -> Vec<String> {
     let files = std::fs::read_dir(root().join("tests/storms")).expect("tests/storms is there");
     let mut names: Vec<String> = files
@@ -21,7 +21,7 @@ fn storms() -> Vec<String> {
     names
 }
 
-/// Runs the script for so many seconds with what else it is told.
+/// Runs the script for that many seconds, with these settings.
 fn run(seconds: u32, settings: &[(&str, &str)]) -> (Output, String) {
     let purlin = PathBuf::from(env!("CARGO_BIN_EXE_purlin"));
     let out = Command::new("sh")
@@ -39,7 +39,7 @@ fn run(seconds: u32, settings: &[(&str, &str)]) -> (Output, String) {
     (out, text)
 }
 
-/// How many runs the last line says that there were.
+/// The number of runs, from the last line.
 fn runs(text: &str) -> usize {
     let last = text.lines().rev().find(|l| l.contains(" runs, "));
     last.and_then(|l| l.split(' ').next()?.parse().ok())
@@ -56,7 +56,7 @@ fn storms_find_nothing() {
     assert!(runs(&text) >= names.len(), "{text}");
 }
 
-/// A fault that is planted on purpose, and the storm that finds it.
+/// A planted fault, and the storm that finds it.
 #[cfg(debug_assertions)]
 const PLANTED: &[(&str, &str, &str)] = &[
     (
@@ -78,7 +78,7 @@ fn storms_find_faults_that_are_planted() {
         let settings = [("PURLIN_PLANT", *plant), ("ONLY", *storm), ("SEED", "1")];
         let (out, text) = run(30, &settings);
         assert_eq!(out.status.code(), Some(1), "{plant}: {text}");
-        // Which is told with the line that runs it again.
+        // It is reported with the command that runs it again.
         let told = text.lines().find(|l| l.contains("scripts/storms.sh"));
         let told = told.unwrap_or_else(|| panic!("{plant}: {text}"));
         assert!(

@@ -1,5 +1,7 @@
-//! Arrows run one way: between crates, and between the folders of a crate. A reference that runs back fails here with the two
-//! files that it leads from and to. `cargo test -p purlin --test tidy -- --nocapture` prints all that there are.
+//! Checks that references run one way: between crates, and between the folders of a crate.
+//!
+//! A reference that runs back fails here with the two files at its ends. `cargo test -p purlin
+//! --test tidy -- --nocapture` prints all that there are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -35,8 +37,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("purlin", &["loader", "measure", "runtime", "diagnostics"]),
 ];
 
-/// For crates with layers: their folders and files, lower ones first, and how many references between files may run back up.
-/// These numbers only go down.
+/// For crates with layers: their folders and files, lower ones first, and the number of references
+/// between files that may run back up. These numbers may only fall.
 const LAYERS: &[(&str, &[&str], usize)] = &[
     (
         "isa",
@@ -276,7 +278,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
             "diagnostics",
             "backtrace",
             "trace",
-            "bif",
+            "natives",
             "compiled",
             "outside",
             "schedules",
@@ -291,7 +293,7 @@ const LAYERS: &[(&str, &[&str], usize)] = &[
     ),
 ];
 
-/// Files of the largest circle that there may be within a crate.
+/// Maximum number of files in a cycle of references within a crate.
 const LARGEST_CIRCLE: usize = 6;
 
 fn root() -> PathBuf {
@@ -333,7 +335,7 @@ fn arrows_within_crates_run_one_way() {
     }
     for (name, layers, most) in LAYERS {
         let tree = Tree::read(&root().join(name).join("src"));
-        // A file that is named itself has its own layer, others that of their folder.
+        // A file that is listed itself has its own layer, other files that of their folder.
         let place = |file: &str| {
             let mut path = file;
             loop {
@@ -363,9 +365,11 @@ fn arrows_within_crates_run_one_way() {
     }
 }
 
-/// The journeys of ARCHITECTURE.md are calls that exist. A step is a path in backquotes with a function behind it in brackets; `->`
-/// between two says that the first calls the second by its name, itself or by way of functions in its file. `=>` is a way that
-/// leads through a table, a trait, a queue or a pointer: there both must exist.
+/// The journeys of ARCHITECTURE.md are calls that exist.
+///
+/// A step is a path in backquotes followed by a function in brackets. `->` between two steps says
+/// that the first calls the second by name, itself or through functions in its file. `=>` is a call
+/// through a table, a trait, a queue or a pointer, where both functions must exist.
 #[test]
 fn journeys_are_calls_that_exist() {
     let text = fs::read_to_string(root().join("../ARCHITECTURE.md")).expect("a map");
@@ -409,7 +413,7 @@ fn journeys_are_calls_that_exist() {
     assert!(calls > 20, "{calls} calls: the section has another form");
 }
 
-/// The row of an op that ARCHITECTURE.md shows is one of the table.
+/// The row of an op that ARCHITECTURE.md shows is in the table.
 #[test]
 fn the_row_that_is_shown_is_in_the_table() {
     let read = |path: &str| fs::read_to_string(root().join(path)).expect("a file");
@@ -419,7 +423,7 @@ fn the_row_that_is_shown_is_in_the_table() {
     assert!(table.contains(row), "no such row: {row}");
 }
 
-/// The steps of a chain: whether an arrow of calls by name leads there, path and function.
+/// The steps of a chain: whether an arrow of calls by name leads to it, path and function.
 fn steps(chain: &str) -> Vec<(bool, Option<(String, String)>)> {
     let mut all = Vec::new();
     let mut rest = chain;
@@ -445,7 +449,8 @@ fn steps(chain: &str) -> Vec<(bool, Option<(String, String)>)> {
     }
 }
 
-/// The functions and macros of a file with their bodies; those of one name are one. `op!(name = ...)` makes a handler.
+/// The functions and macros of a file with their bodies, combined by name. `op!(name = ...)` makes
+/// a handler.
 fn functions(text: &str) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     for head in ["fn ", "op!(", "macro_rules! "] {
@@ -476,7 +481,7 @@ fn functions(text: &str) -> BTreeMap<String, String> {
     all
 }
 
-/// Whether a function names another one, or another function of its file that it names does.
+/// Whether a function names another one, directly or through functions of its file that it names.
 fn calls_by_name(bodies: &BTreeMap<String, String>, caller: &str, called: &str) -> bool {
     let mut seen = BTreeSet::from([caller]);
     let mut todo = vec![caller];
@@ -511,8 +516,9 @@ fn layouts_are_written_in_their_home() {
     }
 }
 
-/// Who writes to standard output or standard error by the macros of the standard library ends by a panic where that can't be done. The
-/// runtime has `purlin_term::say`, the command line `failure::say` and `process::print`.
+/// The macros of the standard library that write to standard output or standard error panic if that
+/// is impossible. The runtime uses `purlin_term::say` instead, the command line `failure::say` and
+/// `process::print`.
 #[test]
 fn nobody_panics_for_want_of_a_reader() {
     let macros = ["print!(", "println!(", "eprint!(", "eprintln!(", "dbg!("];
@@ -537,7 +543,7 @@ fn nobody_panics_for_want_of_a_reader() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// An operand of an instruction has the name in its row (`crates/jit/src/operands.rs`).
+/// Operands of an instruction are read by the names in its row (`crates/jit/src/operands.rs`).
 #[test]
 fn templates_read_operands_by_name() {
     let tree = Tree::read(&root().join("jit").join("src"));
@@ -549,7 +555,7 @@ fn templates_read_operands_by_name() {
                 .any(|f| l.contains(f))
         };
         for line in text.lines().filter(by_index) {
-            // The type itself counts them.
+            // The type itself indexes them.
             let home = line.contains("self.operands[..");
             println!("{file}: {}", line.trim());
             found += usize::from(!home);
@@ -558,7 +564,7 @@ fn templates_read_operands_by_name() {
     assert!(found == 0, "{found} operands are read by their index");
 }
 
-/// Whether a line tells tags or words of objects by a number.
+/// Whether a line uses a number for a tag or for a word of an object.
 fn knows_a_layout(line: &str) -> bool {
     let word = line.match_indices("ptr().add(").any(|(at, call)| {
         let next = line[at + call.len()..].chars().next();
@@ -573,7 +579,7 @@ fn knows_a_layout(line: &str) -> bool {
                 let n = call.split([',', ')']).nth(1).unwrap_or_default().trim();
                 n != "0" && n.parse::<u32>().is_ok()
             });
-    // What stands before the entry of a function.
+    // The word before the entry of a function.
     let word = word
         || ["at(R10, -", "at(RCX, -"].iter().any(|f| {
             let n = line.split(f).nth(1).and_then(|n| n.chars().next());
@@ -592,7 +598,7 @@ fn knows_a_layout(line: &str) -> bool {
     word || line.contains("const TAG_") || masks.iter().any(|m| line.contains(m))
 }
 
-/// Whatever is said of a native stands in its row, and nowhere by its name.
+/// Properties of a native are in its row, and no other code names the native.
 #[test]
 fn natives_are_named_in_their_rows_only() {
     const MODULES: &[&str] = &[
@@ -609,7 +615,7 @@ fn natives_are_named_in_their_rows_only() {
         "re",
         "unicode",
     ];
-    // `erlang:apply/2` begins processes of `proc_lib`; it is no native.
+    // `erlang:apply/2` starts processes of `proc_lib`; it is not a native.
     const ALLOWED: &[(&str, &str)] = &[("kernel/src/choice/report.rs", "(\"erlang\", \"apply\"")];
     let mut wrong = Vec::new();
     for (name, _) in CRATES {
@@ -664,12 +670,13 @@ fn sources(name: &str) -> Vec<(String, String)> {
     out
 }
 
-/// The unsafe functions of a file without a section on safety. What implements a trait has the trait's, what a macro makes the macro's. `handlers`: those that take a
-/// context and an instruction keep the contract of handlers.
+/// The unsafe functions of a file without a section on safety. Functions of a trait's
+/// implementation have the trait's, functions made by a macro the macro's. With `handlers`, those
+/// that take a context and an instruction have the contract of handlers.
 fn unsaid_in(text: &str, handlers: bool, file: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
-    // The indentation of the implementation of a trait that the line is in.
+    // The indentation of the trait implementation that the line is in.
     let mut of_trait: Option<usize> = None;
     for (i, line) in lines.iter().enumerate() {
         let code = line.trim_start();
@@ -706,7 +713,8 @@ fn unsaid_in(text: &str, handlers: bool, file: &str) -> Vec<String> {
     out
 }
 
-/// The files of a crate by their module paths (`a::b`; the root is empty), without comments, strings and tests.
+/// The files of a crate by their module paths (`a::b`; the root is empty), without comments,
+/// strings and tests.
 struct Tree {
     files: BTreeMap<String, String>,
 }
@@ -734,7 +742,7 @@ impl Tree {
                 }
             }
         }
-        // Files of tests are named by a module that only tests have.
+        // Files of tests are those of modules that only tests have.
         let tests: Vec<String> = files
             .iter()
             .flat_map(|(module, text)| {
@@ -753,7 +761,7 @@ impl Tree {
         Tree { files }
     }
 
-    /// References from file to file. What a file names in the root counts only if it stands there.
+    /// References from file to file. A name in the root counts only if it is defined there.
     fn arrows(&self) -> BTreeSet<(String, String)> {
         let mut arrows = BTreeSet::new();
         for (module, text) in self.files.iter().filter(|(m, _)| !m.is_empty()) {
@@ -788,7 +796,7 @@ impl Tree {
         }
     }
 
-    /// The file that a path leads to, and the name behind it. None: it leads out of the crate.
+    /// The file that a path leads to, and the name after it; `None` if it leads out of the crate.
     fn resolve(&self, from: &str, path: &str) -> Option<(String, String)> {
         let mut parts = path.split("::").filter(|s| !s.is_empty()).peekable();
         let mut at: Vec<&str> = from.split("::").filter(|s| !s.is_empty()).collect();
@@ -825,7 +833,7 @@ impl Tree {
         Some((at.join("::"), name.to_string()))
     }
 
-    /// The file where a name stands that `module` gives out.
+    /// The file that defines a name which `module` re-exports.
     fn home(&self, module: &str, name: &str, depth: usize) -> String {
         if let Some(text) = self.files.get(module)
             && !name.is_empty()
@@ -923,11 +931,11 @@ fn uses(text: &str) -> Vec<String> {
     all
 }
 
-/// Paths of two and more parts.
+/// Paths of at least two parts.
 fn paths(text: &str) -> Vec<String> {
     let inside = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     text.split(|c| !inside(c))
-        // One that ends so is the beginning of a list, which [`uses`] reads.
+        // A path with such an end is the beginning of a list, which [`uses`] reads.
         .filter(|p| p.contains("::") && !p.starts_with(':') && !p.ends_with(':'))
         .map(str::to_string)
         .collect()

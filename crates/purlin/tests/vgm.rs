@@ -1,7 +1,8 @@
-//! `examples/vgm`: every stage of every log equals its sum, files equal the golden ones whatever the number of jobs, and what is
-//! broken is told in a line while the other songs go on. `PURLIN` names another executable; `VGM_MUSIC=1` adds the eight songs.
+//! `examples/vgm`: every stage of every log equals its sum, files equal the golden ones for any
+//! number of jobs, and damaged songs are reported in one line while the others continue. `PURLIN`
+//! names another executable; `VGM_MUSIC=1` adds the eight songs.
 //!
-//! Skipped with a printed line where there is no Elixir.
+//! Skipped with a message if there is no Elixir.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -83,7 +84,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The logs whose names begin with one of these.
+/// The logs whose names begin with one of these prefixes.
 fn logs(prefixes: &[&str]) -> Vec<String> {
     let entries = fs::read_dir(example("data/vgm")).expect("is a directory");
     let mut names: Vec<String> = entries
@@ -117,7 +118,7 @@ fn every_stage_of_every_log_equals_its_sum() {
     if std::env::var_os("VGM_MUSIC").is_some() {
         prefixes.push("mus_");
     }
-    // The sums of these two are of two plays.
+    // The sums of these two come from two playbacks.
     let (twice, once): (Vec<String>, Vec<String>) = logs(&prefixes)
         .into_iter()
         .partition(|n| n.contains("fmt_loop"));
@@ -127,7 +128,7 @@ fn every_stage_of_every_log_equals_its_sum() {
         args.extend(songs.iter().map(String::as_str));
         all_agree(&scratch.render(&args), songs.len());
     }
-    // Sums of another log agree with nothing.
+    // Sums of another log never agree.
     let wrong = scratch.0.join("wrong");
     fs::create_dir_all(&wrong).expect("makes a directory");
     fs::copy(data("sums/fmt_v172.tsv"), wrong.join("fmt_vgz.tsv")).expect("copies");
@@ -206,7 +207,7 @@ fn a_fade_begins_where_the_loops_end() {
     let faded = scratch.read("fmt_loop.wav");
     assert_eq!(faded.len(), golden.len() + 4 * 4410);
     assert!(faded[44..golden.len()] == golden[44..]);
-    // Nothing is left at the end, and something was there at the beginning.
+    // The end is silent, and the beginning was not.
     let loudest = |bytes: &[u8]| {
         let samples = bytes.chunks_exact(2);
         samples
@@ -239,7 +240,7 @@ fn playlists_give_their_tracks_and_say_what_they_leave_out() {
     let expected = ["fmt_loop", "fmt_noend", "fmt_v172", "fmt_vgz", "fmt_waits"];
     assert_eq!(scratch.names("."), expected.map(|n| format!("{n}.wav")));
 
-    // Songs of one name get numbers.
+    // Songs with equal names get numbers.
     let song = format!(
         "<track><location>{}</location></track>",
         data("vgm/fmt_v172.vgm")
@@ -377,7 +378,7 @@ fn broken_input_is_told_and_the_other_songs_go_on() {
     assert_eq!(scratch.read("out/fmt_waits.wav"), b"mine");
     assert!(text(&output.stdout).contains("Songs:              1, and 16 failed\n"));
 
-    // A directory that can't be written, and one that can't be made.
+    // A directory that cannot be written, and one that cannot be created.
     let out = scratch.0.join("closed");
     fs::create_dir_all(&out).expect("makes a directory");
     fs::set_permissions(&out, fs::Permissions::from_mode(0o500)).expect("closes it");
@@ -393,7 +394,7 @@ fn broken_input_is_told_and_the_other_songs_go_on() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(text(&output.stderr).lines().count(), 1, "{output:?}");
 
-    // What isn't understood.
+    // Invalid arguments.
     for args in [
         &["--jobs", "0", &good][..],
         &["--format", "mp3", &good],

@@ -1,5 +1,7 @@
-//! Measures the interpreter alone, without processes: `bench_interp FILE.beam [PROGRAM]...` calls `run(Program, Size)`
-//! of the module for each pair that its `names/0` gives, three times, and prints the least milliseconds.
+//! Measures the interpreter alone, without processes.
+//!
+//! `bench_interp FILE.beam [PROGRAM]...` calls `run(Program, Size)` of the module three times for
+//! each pair that its `names/0` returns, and prints the minimum in milliseconds.
 
 use purlin_runtime::code;
 use purlin_runtime::code::start;
@@ -10,11 +12,11 @@ use purlin_term::print::{Style, format_term};
 use purlin_term::{Alloc, Term, am, atom};
 use std::time::Instant;
 
-/// Runs `m:f(args)` as the only process; what it returned.
+/// Runs `m:f(args)` as the only process and passes the result to `show`.
 fn call(m: Term, f: Term, args: &[Term], show: impl FnOnce(Term)) {
     let mut cx: Box<Cx> = Cx::boxed(0);
     let mut cell: Box<std::mem::MaybeUninit<Process>> = Box::new(std::mem::MaybeUninit::zeroed());
-    // SAFETY: only the pid is used of the cell; the stack gets its bottom before code runs.
+    // SAFETY: only the pid of the cell is used; the stack gets its bottom before code runs.
     unsafe {
         (*cell.as_mut_ptr())
             .id
@@ -49,7 +51,7 @@ fn call(m: Term, f: Term, args: &[Term], show: impl FnOnce(Term)) {
 }
 
 fn main() {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let mut args = std::env::args().skip(1);
     let Some(file) = args.next() else {

@@ -1,9 +1,12 @@
-//! Writes the tables of tests/otp/natives.md: reads the natives of another runtime, one `module function arity`
-//! a line with tabs between, and says for each module which of them are here. With the number of a release as its argument it
-//! writes one row, of what that release has and this runtime lacks then. Called by scripts/compatibility.sh.
+//! Writes the tables of tests/otp/natives.md.
+//!
+//! Reads the natives of another runtime, one `module function arity` per line, separated by tabs,
+//! and reports for each module which of them exist here. With the number of a release as its
+//! argument, writes one row: the natives of that release that this runtime lacks when it emulates
+//! the release. Called by scripts/compatibility.sh.
 
-use purlin_runtime::bif::{self, tables};
 use purlin_runtime::code::is_builtin;
+use purlin_runtime::natives::{self, tables};
 use purlin_term::{atom, release};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -26,10 +29,10 @@ fn main() {
     if let Some(n) = std::env::args().nth(1) {
         let number = n.parse().expect("the number of a release");
         release::settle(number);
-        bif::install();
+        natives::install();
         return of_release(number, &wanted);
     }
-    bif::install();
+    natives::install();
     let (mut all, mut there) = (0, 0);
     let mut rows = String::new();
     for (m, functions) in &wanted {
@@ -69,7 +72,7 @@ fn main() {
     }
 }
 
-/// A row of the table of releases.
+/// Prints a row of the table of releases.
 fn of_release(number: u32, wanted: &BTreeMap<String, BTreeSet<(String, u8)>>) {
     let mut missing = Vec::new();
     let mut all = 0;

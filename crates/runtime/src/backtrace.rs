@@ -1,11 +1,11 @@
-//! The stack of a process that is looked at: as text, and as calls with what their slots hold.
+//! The stack of an inspected process, as text and as calls with the contents of their slots.
 
 use crate::code;
 use crate::code::stack::place;
 use crate::cx::Cx;
 use purlin_term::Term;
 
-/// The stack as text: addresses, functions, and what the slots hold.
+/// The stack as text: addresses, functions, and the contents of slots.
 pub fn backtrace(cx: &mut Cx) -> String {
     use std::fmt::Write;
     let mut s = String::new();
@@ -61,14 +61,14 @@ pub fn backtrace(cx: &mut Cx) -> String {
 /// A call on the stack of a process.
 pub struct StackFrame {
     pub place: code::Place,
-    /// The terms in its slots, but for catches.
+    /// The terms in its slots, except catches.
     pub slots: Vec<Term>,
 }
 
-/// The calls on the stack of the process in the context, the innermost first.
+/// The calls on the stack of the process in the context, innermost first.
 pub fn frames(cx: &Cx, most: usize) -> Vec<StackFrame> {
     let mut all: Vec<StackFrame> = Vec::new();
-    // Where a frame begins that is none of a function, its slots are nobody's.
+    // Slots of a frame that belongs to no function are skipped.
     let mut named = false;
     let mut begin = |all: &mut Vec<StackFrame>, i: usize, pc: u64| {
         let place = place(i, pc);
@@ -79,7 +79,7 @@ pub fn frames(cx: &Cx, most: usize) -> Vec<StackFrame> {
     begin(&mut all, 0, cx.bif_pc as u64);
     let mut p = cx.heap.stop;
     while p < cx.heap.hend && all.len() <= most {
-        // SAFETY: words of the stack, from its top to the end of the block.
+        // SAFETY: words of the stack, between its top and the end of the block.
         let w = unsafe { *p };
         if w.is_header() {
             if w.raw() != 0 {

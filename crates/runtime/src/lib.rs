@@ -1,10 +1,10 @@
-//! The runtime put together: starting, tracing, natives about the system, and the list of all natives.
+//! The whole runtime: start, tracing, natives about the system, and the list of all natives.
 #![warn(unsafe_op_in_unsafe_fn)]
 
 pub mod backtrace;
-pub mod bif;
 pub mod compiled;
 pub mod diagnostics;
+pub mod natives;
 mod outside;
 pub mod schedules;
 pub mod start;

@@ -1,4 +1,5 @@
-//! The world beside processes (ports, nodes, tables), for the crates that know nothing of it.
+//! Everything outside of processes (ports, nodes, tables), behind a trait for crates that do not
+//! know it.
 
 use crate::cx::{Cx, Fail};
 use crate::process::remote::{Remote, Watched};

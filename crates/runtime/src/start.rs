@@ -1,4 +1,4 @@
-//! Starting: tables, threads, preloaded modules, the first processes.
+//! Start of the emulator: tables, threads, preloaded modules, the first processes.
 
 use crate::diagnostics::{self, Diagnostics};
 use crate::interp::{Chosen, Interpreter};
@@ -7,7 +7,7 @@ use crate::options::{self, EmulatorOptions, MessageQueueData};
 use crate::outside::World;
 use crate::process::ext::{MaxHeap, Settings};
 use crate::process::state::Priority;
-use crate::{bif, clock, code, filename, osenv, process, signal, threads, timer};
+use crate::{clock, code, filename, natives, osenv, process, signal, threads, timer};
 use purlin_io::gather;
 use purlin_term::frag::Fragment;
 use purlin_term::release::{self, MAY_LACK, PRELOADED};
@@ -20,7 +20,7 @@ fn fatal(text: std::fmt::Arguments) -> ! {
     std::process::exit(1)
 }
 
-/// A file of the installation, which may lie in the executable.
+/// A file of the installation, which may be embedded in the executable.
 fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
     match purlin_io::embedded::read(path.as_os_str().as_bytes()) {
         Some(Ok(bytes)) => Ok(bytes.to_vec()),
@@ -47,17 +47,17 @@ fn preload(o: &EmulatorOptions) {
             Err(e) => fatal(format_args!("cannot load {}: {e}", path.display())),
         }
     }
-    // Nothing else has named it yet.
+    // Nothing else has created this atom yet.
     if atom::existing("argument_list_decode_failure").is_some() {
         purlin_dist::input::end_arguments();
     }
-    let _ = bif::code::PRELOADED.set(names);
+    let _ = natives::code::loading::PRELOADED.set(names);
 }
 
 fn defaults(o: &EmulatorOptions) {
     let h = &o.flags.heap;
     let d = &process::DEFAULTS;
-    // The documented default takes as much as a process needs.
+    // The documented default stands for as much as a process needs.
     let least = if h.min_heap_words == 233 {
         0
     } else {
@@ -113,7 +113,7 @@ fn system(m: &str, priority: Priority) -> Option<Term> {
         .map(|made| made.0)
 }
 
-/// Runs an emulator until it halts; the exit status is the program's.
+/// Runs an emulator until it halts, and exits with the program's status.
 pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     purlin_term::sys::spare_addresses();
     let o = options::start_with(options);
@@ -125,11 +125,11 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
         purlin_term::say!("purlin: +JPperf: {text}");
     }
     crate::compiled::start(o);
-    bif::install();
+    natives::install();
     purlin_kernel::outside::set_outside(&World);
     purlin_term::etf::aliases::on_many(signal::handle::prune_aliases);
-    purlin_dist::input::set_options(bif::process::wanted_elsewhere);
-    purlin_dist::natives::set_alive(bif::links::is_alive);
+    purlin_dist::input::set_options(natives::process::spawn::wanted_elsewhere);
+    purlin_dist::natives::set_alive(natives::signals::monitors::is_alive);
     crate::events::set_sink(&crate::trace::Tracers);
     crate::code::breakpoint::set_breakpoints(&crate::trace::Tracers);
     clock::init();
@@ -155,7 +155,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     purlin_term::atom::on_full(|line| crate::halt::halt_with_dump(&line));
     purlin_term::region::init();
     purlin_nif::fault::begin();
-    // The table grows as it must; only who asks for a ceiling gets one.
+    // The table grows on demand; only an explicit setting limits it.
     let asked = o.flags.tables.processes != options::default_processes(o.otp.release);
     let told = o.flags.tables.process_limit() as usize;
     let most = if asked {
@@ -178,7 +178,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     let args = f.list(&args);
     let module = atom::intern(&o.boot_module);
     let all = f.list(&[module, args]);
-    // SAFETY: no parent. The processes are queued, and run when there are schedulers.
+    // SAFETY: no parent. The processes are queued, and run once there are schedulers.
     let made = unsafe {
         spawn::spawn(
             std::ptr::null_mut(),

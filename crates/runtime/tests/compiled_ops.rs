@@ -1,14 +1,15 @@
-//! Each op that has a template, run by its step and by machine code on the same operands: registers, stack, heap, reductions and
-//! the instruction that is next must be the same.
+//! Runs each op that has a template both by its step and as machine code, on the same operands.
 //!
-//! Operands are drawn by the kinds in the op's row, so an op that gets a template is drawn without a change here; an op that asks
-//! more of its operands than the kinds tell has an arm in `case`. The test fails if an op with a template is never drawn or never
-//! runs in machine code, but for those of `NEVER`.
+//! Registers, stack, heap, reductions and the next instruction must be equal. Operands are drawn by
+//! the kinds in the op's row, so a new template is covered without a change here; an op whose
+//! operands have to meet more than their kinds say has an arm in `case`. The test fails if an op
+//! with a template is never drawn or never runs as machine code, except those in `NEVER`.
 //!
-//! Terms are of all kinds, the borders of small integers and contexts at odd bits among them, in X registers of the machine and
-//! in memory, in Y registers and as constants; the heap has room, or none. `OPS_SEED` and `OPS_ROUNDS` choose others, `OPS_ONLY`
-//! an op. Two processes are made alike, one for each way. What calls a function leads to another one in the same code; an exception
-//! leads to a handler in a frame below.
+//! Terms are of all kinds, among them limits of small integers and match contexts at odd bit
+//! offsets. They are in X registers of the processor and in memory, in Y registers, and constants.
+//! The heap has room or none. `OPS_SEED` and `OPS_ROUNDS` choose other operands, `OPS_ONLY` selects
+//! an op. Two equal processes are made, one for each way to run the op. A called function is
+//! another one in the same code; an exception goes to a handler in the frame below.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use purlin_interp::STEP;
@@ -29,15 +30,15 @@ use purlin_term::print::{Style, format_term};
 use purlin_term::word::{Subtag, header};
 use purlin_term::{Alloc, NIL, Term, am, atom, gc};
 
-/// X registers that hold something: both those of the machine and some in memory.
+/// Number of X registers in use: those in registers of the processor, and some in memory.
 const XS: usize = 9;
 const YS: usize = 4;
-/// Ops with a template that have no case here, and why.
+/// Ops with a template but no case here, and why.
 const NEVER: &[(Op, &str)] = &[(
     Op::TypeSwitch,
     "it has no code: the tests behind it, which it spares, lead where it would",
 )];
-/// Bytes of machine code.
+/// Size of the area for machine code, in bytes.
 const AREA: usize = 1 << 20;
 
 struct Random(u64);
@@ -53,7 +54,7 @@ impl Random {
     }
 }
 
-/// Memory below 2^31 that code is put into, piece by piece.
+/// Memory below 2^31 in which code is placed, piece by piece.
 struct Area {
     at: *mut u8,
     used: usize,
@@ -61,7 +62,7 @@ struct Area {
 }
 impl Area {
     fn new() -> Area {
-        // SAFETY: a new mapping; the result is looked at.
+        // SAFETY: a new mapping, whose result is checked.
         let at = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -99,7 +100,7 @@ impl Area {
         self.used = (self.used + bytes.len()).next_multiple_of(32);
     }
     fn allow(&self, what: i32) {
-        // SAFETY: the whole mapping; nobody runs it now.
+        // SAFETY: the whole mapping; nothing runs it now.
         let r = unsafe { libc::mprotect(self.at.cast(), AREA, libc::PROT_READ | what) };
         assert_eq!(r, 0);
     }
@@ -109,18 +110,18 @@ impl Area {
 struct World {
     cx: Box<Cx>,
     _cell: Box<std::mem::MaybeUninit<Process>>,
-    /// Where `running` writes.
+    /// The word that `running` writes to.
     mark: Box<u64>,
 }
 
-/// The demand of an op on the term that it looks into.
+/// The form that an op needs of a term that it looks into.
 #[derive(Clone, Copy, PartialEq)]
 enum Needs {
     Nothing,
     Cons,
-    /// A tuple of three elements or more.
+    /// A tuple of at least three elements.
     Tuple,
-    /// One of three.
+    /// A tuple of three elements.
     Triple,
     Context,
     Map,
@@ -138,14 +139,14 @@ impl World {
         let mut cx: Box<Cx> = Cx::boxed(0);
         let mut cell: Box<std::mem::MaybeUninit<Process>> =
             Box::new(std::mem::MaybeUninit::zeroed());
-        // SAFETY: as where the interpreter is tested: only the pid is used.
+        // SAFETY: as in the tests of the interpreter, only the pid is used.
         unsafe {
             (*cell.as_mut_ptr())
                 .id
                 .store(0, purlin_term::sync::Ordering::Relaxed);
             cx.proc = cell.as_mut_ptr();
             gc::collect(&mut cx.heap, 6000, &mut [], false);
-            // A frame; below it the frame of the caller, which catches exceptions.
+            // A frame, and below it the frame of the caller, which catches exceptions.
             let exit = Term::from_raw(code::stubs().exit.as_ptr() as u64);
             cx.heap.hend.sub(1).write(exit);
             cx.heap.hend.sub(2).write(Term::catch(handler as u64));
@@ -187,7 +188,7 @@ impl World {
             w.cx.fr[k] = r.of(&[0.0, -0.0, 1.5, 1e308, -1e308, 3.0, 1e-308]);
         }
         if full {
-            // All but a word or two of the room is taken by what nobody holds.
+            // Fills the room, except a word or two, with garbage.
             let left = (w.cx.heap.stop as usize - w.cx.heap.htop as usize) / 8;
             let n = left - 1 - r.below(2);
             let items = vec![NIL; n - 1];
@@ -216,7 +217,7 @@ impl World {
             Needs::Nothing => self.term(r),
         }
     }
-    /// What a register is to hold for an op.
+    /// Makes the term that a register must hold for an op.
     fn special(&mut self, r: &mut Random, what: What) -> Term {
         match what {
             What::Fun(entry, free) => {
@@ -288,7 +289,7 @@ impl World {
             _ => b,
         }
     }
-    /// A match context somewhere in a bit string.
+    /// A match context somewhere in a bitstring.
     fn context(&mut self, r: &mut Random) -> Term {
         let before = self.cx.x[0];
         self.cx.x[0] = self.binary(r);
@@ -343,12 +344,13 @@ impl World {
             _ => c.string("ab"),
         }
     }
-    /// All that an instruction may have changed, as text.
+    /// Everything that an instruction may have changed, as text.
     fn state(&self, case: &Case, live: usize, next: u64, failed: bool) -> Vec<String> {
         let c = &self.cx;
         let mut all = vec![format!("next {next}")];
-        // A collection costs what it copies, and so differs where the two collect different garbage: the
-        // step of `new_map` collects behind it, when nothing holds any more what the register held before.
+        // The reductions of a collection depend on what it copies, so they differ where the two
+        // ways collect different garbage: the step of `new_map` collects after it has built the
+        // map, when nothing refers to the former value of the destination.
         if case.op != Op::NewMap {
             all.push(format!("reductions {}", c.reds));
         }
@@ -357,7 +359,7 @@ impl World {
             return all;
         }
         for k in 0..live {
-            // Where it fails it may have written some of what it writes.
+            // An op that fails may have written some of its destinations.
             if failed && case.written.contains(&Value::X(k as u32)) {
                 continue;
             }
@@ -383,8 +385,8 @@ impl World {
         }
         all.push(format!("mark {:x}", *self.mark));
         let used = c.heap.htop as usize - c.heap.heap as usize;
-        // What is left behind on the heap is nobody's: machine code may leave more than the step where parts
-        // of a match are made before another part fails, or are made twice.
+        // Garbage on the heap is not compared. Machine code may leave more of it than the step
+        // where parts of a match are built before another part fails, or are built twice.
         if !(case.makes_before || case.op == Op::NewMap) {
             all.push(format!("heap {used}"));
         }
@@ -392,7 +394,7 @@ impl World {
     }
 }
 
-/// A term as text; a context as its position and end.
+/// A term as text; a match context as its position and end.
 fn shown(t: Term) -> String {
     if t.is_boxed() && t.subtag() == Some(Subtag::MatchContext) {
         // SAFETY: the words of a match context.
@@ -400,52 +402,52 @@ fn shown(t: Term) -> String {
         return format!("context {:?}", &words[3..5]);
     }
     match t.raw() & 0x3F {
-        // The mark of a catch leads to an address.
+        // The mark of a catch contains an address.
         0x1B => "catch".into(),
         _ if t == Term::NON_VALUE => "no value".into(),
         _ => format_term(t, Style::Write, usize::MAX),
     }
 }
 
-/// An instruction with what it needs.
+/// An instruction and its requirements.
 struct Case {
     op: Op,
     operands: Vec<Value>,
     list: Vec<u64>,
     needs: Needs,
-    /// X registers that hold something behind it.
+    /// X registers that hold a value after it.
     live: usize,
-    /// The instruction behind it that it may step over.
+    /// The instruction after it, which it may skip.
     behind: Option<(Op, Vec<Value>)>,
-    /// What X registers are to hold.
+    /// Required contents of X registers.
     set: Vec<(usize, What)>,
-    /// Registers that it may have written before it fails, and whether it may have made something then.
+    /// Registers that may be written before it fails, and whether it may have built a term by then.
     written: Vec<Value>,
     makes_before: bool,
-    /// It ends the function, which has no frame then.
+    /// Whether it ends a function that has no frame then.
     frameless: bool,
-    /// The fun entry that its operands name, or a fun in a register.
+    /// The fun entry that its operands name, or that of a fun in a register.
     entry: Option<&'static FunEntry>,
 }
 
-/// What a register is to hold.
+/// The required contents of a register.
 #[derive(Clone, Copy)]
 enum What {
-    /// A fun of that entry with so many words of environment.
+    /// A fun of that entry with that many words of environment.
     Fun(*const FunEntry, usize),
-    /// A function of `lists` by its name.
+    /// A function of `lists`, by name and arity.
     Named(&'static str, u32),
     Atom(Term),
     Small(i64),
     /// A list of tuples.
     Tuples,
-    /// A binary that may be appended to in place.
+    /// A binary that can be appended to in place.
     Writable,
 }
 
-/// Stands for the label that tests lead to.
+/// The label that failing tests jump to.
 const FAIL: i32 = i32::MAX;
-/// Stands for the entry of another function of the code.
+/// The entry of another function of the code.
 const CALLEE: i32 = i32::MAX - 1;
 
 fn register(r: &mut Random) -> Value {
@@ -493,7 +495,7 @@ fn native(module: &str, name: &str, arity: u32) -> (Value, Value) {
     let export: *const Export = code::export(m, f, arity);
     (Value::N(export as u64), Value::N(b.entry() as usize as u64))
 }
-/// A fun entry of so many arguments and words of environment.
+/// A fun entry with that many arguments and words of environment.
 fn fun_entry(arity: usize, free: usize) -> &'static FunEntry {
     let name = FunName {
         module: am::OK,
@@ -506,7 +508,7 @@ fn fun_entry(arity: usize, free: usize) -> &'static FunEntry {
     };
     Box::leak(Box::new(FunEntry::new(name, am::OK)))
 }
-/// An operand of that kind.
+/// A random operand of that kind.
 fn by_kind(kind: Kind, r: &mut Random) -> Value {
     let n = |n: usize| Value::N(n as u64);
     match kind {
@@ -518,7 +520,7 @@ fn by_kind(kind: Kind, r: &mut Random) -> Value {
         Kind::Arity => n(r.below(7)),
         Kind::Frame => n(YS),
         Kind::Heap => n(r.below(40)),
-        // Follows from the list.
+        // Derived from the list.
         Kind::Count | Kind::Few => n(0),
         Kind::Element | Kind::FarElement => n(8 * (1 + r.below(3))),
         Kind::Float => n(8 * r.below(4)),
@@ -527,7 +529,7 @@ fn by_kind(kind: Kind, r: &mut Random) -> Value {
         Kind::Term => immediate(r),
         Kind::Header => Value::N(header(Subtag::Tuple, r.below(4))),
         Kind::Export => {
-            // A function that is not loaded, and natives.
+            // Natives, and a function that is not loaded.
             let (name, arity) = r.of(&[("nobody", 2), ("reverse", 2), ("member", 2)]);
             let e: *const Export = code::export(atom::intern("lists"), atom::intern(name), arity);
             Value::N(e as u64)
@@ -539,18 +541,18 @@ fn by_kind(kind: Kind, r: &mut Random) -> Value {
         Kind::Mark => n(0x1234_5678_9ABC),
     }
 }
-/// The table of return points: it has none.
+/// The table of return points, which is empty.
 static RETURNS: [u64; 3] = [0; 3];
 /// A slot without a function.
 static EMPTY: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// A list of that kind.
+/// A random list of that kind.
 fn by_list(kind: List, r: &mut Random) -> Vec<u64> {
     let k = r.below(5);
     match kind {
         List::Sources => (0..k).map(|_| source(r).source_word()).collect(),
         List::Registers => (0..k).map(|_| register(r).source_word()).collect(),
-        // Keys in their order. The map's own register is written last, if at all.
+        // Keys in order. The register of the map itself, if it is a destination, comes last.
         List::Fetches => {
             let mut keys = [am::ERROR, am::FALSE, am::OK];
             keys.sort_by_key(|k| k.raw());
@@ -582,7 +584,7 @@ fn by_list(kind: List, r: &mut Random) -> Vec<u64> {
         List::Commands => commands(r),
     }
 }
-/// A segment that is built.
+/// A random segment of a binary construction.
 fn segment(r: &mut Random) -> [u64; 5] {
     let all = Value::C(am::ALL.raw()).source_word();
     let bits = |n: i64| Value::C(small(n).raw()).source_word();
@@ -603,8 +605,10 @@ fn segment(r: &mut Random) -> [u64; 5] {
         _ => [seg::BINARY, 8, 0, register(r).source_word(), all],
     }
 }
-/// Commands that match a bit string. As in what compilers make, the first one sees to it that as many bits are left as the others
-/// take. Registers that are written are none that the context may be in.
+/// Commands that match a bitstring.
+///
+/// As in compiled code, the first one checks that there are as many bits as the others take. No
+/// destination is a register that may hold the match context.
 fn commands(r: &mut Random) -> Vec<u64> {
     let (mut all, mut taken) = (Vec::new(), 0);
     let live = XS as u64;
@@ -646,7 +650,7 @@ fn commands(r: &mut Random) -> Vec<u64> {
     };
     [ensure, all].concat()
 }
-/// The demand of an op on the terms that it looks into.
+/// The form that an op needs of the terms that it looks into.
 fn needs(op: Op) -> Needs {
     use Op::*;
     match op {
@@ -678,7 +682,7 @@ fn is_frameless(op: Op) -> bool {
     all.iter().any(leaves) && !all.iter().any(drops)
 }
 
-/// An instruction of that op with drawn operands.
+/// An instruction of that op with random operands.
 fn case(op: Op, r: &mut Random) -> Option<Case> {
     use Op::*;
     let n = Value::N;
@@ -686,7 +690,7 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
     let mut list = op.row().list.map_or(Vec::new(), |l| by_list(l, r));
     let live = n(XS as u64);
     let (mut set, mut behind, mut entry) = (Vec::new(), None, None);
-    // The call of the native that a shortcut stands before.
+    // The call of the native for which a shortcut stands in.
     let of = |name: &str, args: &[Value], dst: Value| {
         let (export, native) = native("erlang", name, args.len() as u32);
         let mut operands = vec![fail, native];
@@ -698,7 +702,7 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
         InitY | TryEnd | TryCase | CatchEnd => vec![Value::Y(r.below(YS) as u32)],
         Catch => vec![Value::Y(r.below(YS) as u32), fail],
         Trim => vec![n(r.below(YS) as u64)],
-        // Y registers of a trimmed frame are others.
+        // Trimming a frame renumbers its Y registers.
         TrimCall => vec![n(r.below(YS) as u64), Value::L(CALLEE), n(2)],
         AllocateMove | AllocateInitY | AllocateGetList | Allocate | AllocateZero | AllocateHeap
         | AllocateHeapZero => {
@@ -757,7 +761,7 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
         }
         CallFun | CallFun2 | CallFunLast | CallFun2Last => {
             let (arity, free) = (r.below(5), r.below(4));
-            // Now and then one of another arity.
+            // Sometimes one of another arity.
             let of = fun_entry(arity + usize::from(r.below(8) == 0), free);
             entry = Some(of);
             set.push((
@@ -888,7 +892,7 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
         BsStartMatch => vec![fail, register(r), register(r), live, n(r.below(2) as u64)],
         BsContextPosition => vec![register(r), register(r), live],
         BsNextBytePosition | BsNextByteTable => {
-            // The context is read once more behind what is written first.
+            // The context is read again after the first write.
             let context = Value::X(r.below(XS - 1) as u32);
             let first = Value::X(XS as u32 - 1);
             match op {
@@ -922,7 +926,7 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
         BsGetUtf => vec![fail, register(r), n(8), n(0), register(r)],
         BsSkipUtf => vec![fail, register(r), n(8), n(0)],
         BsSetPosition => {
-            // A position of that string.
+            // A position in that bitstring.
             set.push((0, What::Small(r.below(30) as i64)));
             vec![Value::X(1 + r.below(XS - 1) as u32), Value::X(0)]
         }
@@ -961,7 +965,7 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
         }
         _ => {
             let operand = |o: &purlin_isa::ops::Operand| match o.name {
-                // Contexts are never constants.
+                // A match context is never a constant.
                 "context" => register(r),
                 _ => by_kind(o.kind, r),
             };
@@ -1014,23 +1018,24 @@ fn case(op: Op, r: &mut Random) -> Option<Case> {
     })
 }
 
-/// A label of a list before its distance is known.
+/// Stands for a label of a list until its distance is known.
 fn arm(i: usize) -> u64 {
     (1 << 48) | (i as u64 % 6)
 }
 
-/// A function of an instruction.
+/// A function that consists of an instruction.
 struct Code {
     words: Vec<u64>,
-    /// Where its entry is, its end, where exceptions lead and the entry of another function.
+    /// Offsets of its entry and end, of the exception handler, and of the entry of another
+    /// function.
     entry: usize,
     end: usize,
     handler: usize,
     callee: usize,
 }
 
-/// The code of a case. Behind the instruction comes what machine code leaves to the interpreter without a step, so that the test sees
-/// where the instruction has led to.
+/// The code of a case. The instruction is followed by ops for which machine code exits to the
+/// interpreter, so that the test sees where the instruction has led to.
 fn code_of(c: &Case) -> Option<Code> {
     let info = packed(
         Op::FuncInfo,
@@ -1048,7 +1053,7 @@ fn code_of(c: &Case) -> Option<Code> {
         Some((op, operands)) => packed(*op, operands).ok()?.len(),
         None => 0,
     };
-    // Words from the instruction to the first that stops.
+    // Words from the instruction to the first op that stops.
     let stops = size + behind;
     let entry = info.len();
     let end = entry + stops + 10 * stop.len();
@@ -1092,7 +1097,8 @@ fn code_of(c: &Case) -> Option<Code> {
     })
 }
 
-/// Goes on by steps until the case is over: the instruction that is next, or 0 where the process leaves.
+/// Executes steps until the case is over. Returns the next instruction, or 0 when the process
+/// exits.
 fn by_steps(w: &mut World, mut pc: *const u64) -> u64 {
     for _ in 0..30 {
         // SAFETY: an instruction of the case's code, or of a stub.
@@ -1111,7 +1117,7 @@ fn by_steps(w: &mut World, mut pc: *const u64) -> u64 {
 
 #[test]
 fn machine_code_does_what_steps_do() {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let number = |name: &str, or: u64| {
         let set = std::env::var(name).ok();
@@ -1199,7 +1205,7 @@ fn machine_code_does_what_steps_do() {
             }
             cases += 1;
             let failed = next_a == place(code.end - 9) as u64;
-            // Behind a call that has returned, or failed, the arguments are none any more.
+            // After a call has returned or failed, its arguments are gone.
             let own = place(0) as u64..place(code.end) as u64;
             let live = match row.effects.calls && own.contains(&next_a) {
                 true => 1,

@@ -1,20 +1,21 @@
-//! Module `ets` against that of an installed `erl`, over generated operations and match specifications; and under
-//! threads that use tables at once.
+//! Compares module `ets` with that of an installed `erl`, over generated operations and match
+//! specifications, and tests tables that several threads use at once.
 
-use purlin_runtime::bif::{Bif, tables};
 use purlin_runtime::cx::{Cx, Fail};
+use purlin_runtime::natives::{Bif, tables};
 use purlin_runtime::process;
 use purlin_term::etf::decode::{NoHooks, decode};
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Alloc, Term, am, atom, compare};
 use std::process::Command;
 
-/// Writes, each behind its length, `{Options, [{Function, Args, Outcome}]}` (operations on one table, whose identity is
-/// left out of the arguments) and `{spec, Args, Outcome}` (calls of `erlang:match_spec_test/3`).
+/// A script that writes two kinds of records, each preceded by its length: `{Options, [{Function,
+/// Args, Outcome}]}` has operations on one table, which is left out of the arguments; `{spec, Args,
+/// Outcome}` has calls of `erlang:match_spec_test/3`.
 const SCRIPT: &str = include_str!("data/ets_oracle.erl");
 
-/// The records of stock; `None` where there is no stock. Some generated specifications make it crash or loop: what it has no
-/// answer to within a while is left out.
+/// The records of stock; `None` without a stock. Some generated specifications make it crash or
+/// loop, so those without an answer within a time limit are left out.
 fn records() -> Option<Vec<u8>> {
     let dir = std::env::temp_dir().join(format!("purlin-ets-{}", std::process::id()));
     std::fs::create_dir_all(&dir).ok()?;
@@ -58,7 +59,7 @@ fn native(m: &str, f: &str, arity: usize) -> &'static Bif {
         .unwrap_or_else(|| panic!("no native {m}:{f}/{arity}"))
 }
 
-/// A context in which a process of its own seems to run.
+/// A context in which a process of its own appears to run.
 fn context() -> Box<Cx> {
     let mut cx = Cx::boxed(0);
     let (p, _) = process::table()
@@ -69,12 +70,12 @@ fn context() -> Box<Cx> {
     cx
 }
 
-/// Calls a native, and what it traps to: the value, or class, reason and cause of an error.
+/// Calls a native and what it traps to. Returns the value, or class, reason and cause of an error.
 fn call(cx: &mut Cx, m: &str, f: &str, args: &[Term]) -> Result<Term, (Term, Term)> {
     let mut args = args.to_vec();
     let mut b = native(m, f, args.len());
     loop {
-        // SAFETY: as many arguments as the row's arity.
+        // SAFETY: as many arguments as the arity in the row.
         match unsafe { (b.call)(cx.env_ptr(), args.as_ptr()) } {
             Ok(t) => return Ok(t),
             Err(Fail::Trap) => {
@@ -105,7 +106,7 @@ fn outcome(cx: &mut Cx, r: Result<Term, (Term, Term)>) -> Term {
     }
 }
 
-/// The results of calls that go on with continuations, as one list of lists.
+/// The results of calls with continuations, as a list of lists.
 fn chunks(cx: &mut Cx, f: &str, args: &[Term]) -> Result<Term, (Term, Term)> {
     let mut out = Vec::new();
     let mut r = call(cx, "ets", f, args)?;
@@ -123,7 +124,7 @@ fn chunks(cx: &mut Cx, f: &str, args: &[Term]) -> Result<Term, (Term, Term)> {
     }
 }
 
-/// The keys of a walk with `first` and `next`, or backwards.
+/// The keys of a traversal by `first` and `next`, or backwards.
 fn walk(cx: &mut Cx, t: Term, first: &str, next: &str) -> Result<Term, (Term, Term)> {
     let mut out = Vec::new();
     let mut k = call(cx, "ets", first, &[t])?;
@@ -134,7 +135,7 @@ fn walk(cx: &mut Cx, t: Term, first: &str, next: &str) -> Result<Term, (Term, Te
     Ok(cx.list(&out))
 }
 
-/// Whether two results of `match_spec_test/3` agree: of errors, which there are.
+/// Whether two results of `match_spec_test/3` agree; of errors, whether both have the same.
 fn same_test(a: Term, b: Term) -> bool {
     let errors = |t: Term| {
         let [_, r] = *t.as_tuple()? else { return None };
@@ -227,14 +228,15 @@ fn agrees_with_stock() {
     assert!(n > 10_000 && wrong.is_empty());
 }
 
-/// A `tid` for another thread's context.
+/// A table id for contexts of other threads.
 fn public(cx: &mut Cx, options: &[Term], name: &str) -> Term {
     let options = cx.list(options);
     call(cx, "ets", "new", &[atom::intern(name), options]).expect("a table")
 }
 
-/// Threads insert, delete, take, update and walk at once; what only one of them touches must be as it left it, counters
-/// must not lose an increment, and lists must be seen whole or not at all.
+/// Runs threads that insert, delete, take, update and traverse at once. Objects that only one
+/// thread touches must be as it left them, counters must lose no increment, and lists must be seen
+/// whole or not at all.
 fn stress(options: &[Term], name: &'static str) {
     const THREADS: i64 = 4;
     const ROUNDS: i64 = 4000;
@@ -274,7 +276,8 @@ fn stress(options: &[Term], name: &'static str) {
                     let c = atom::intern("counter");
                     call(cx, "ets", "update_counter", &[tab, c, one]).expect("counted");
                     if i % 4 == 0 {
-                        // A pair of keys that are there together or not at all, while others make the table grow.
+                        // Two keys that exist together or not at all, while others make the table
+                        // grow.
                         let pair = [Term::small(-1), Term::small(-2)]
                             .map(|k| cx.tuple(&[k, atom::intern("pair")]));
                         let pair = cx.list(&pair);
@@ -289,12 +292,13 @@ fn stress(options: &[Term], name: &'static str) {
                             if k == am::END_OF_TABLE {
                                 break;
                             }
-                            // The table is fixed: a key that was there stays a place to go on from.
+                            // The table is fixed: the traversal can continue from a key that
+                            // existed.
                             k = call(cx, "ets", "next", &[tab, k]).expect("the next key");
                         }
                         call(cx, "ets", "safe_fixtable", &[tab, am::FALSE]).expect("freed");
                     }
-                    // What the natives made is not needed any more.
+                    // The terms that the natives made are no longer needed.
                     if i % 256 == 255 {
                         // SAFETY: no term made so far is used below.
                         unsafe { purlin_term::gc::destroy(&mut cx.heap) };
@@ -330,7 +334,7 @@ fn threads_share_a_table() {
     stress(&[fine], "stress_fine");
 }
 
-/// One thread empties a table whose buckets others split at that moment.
+/// A thread empties a table while others split its buckets.
 #[test]
 fn threads_fill_a_table_that_is_emptied() {
     const KEYS: i64 = 3000;
@@ -383,7 +387,7 @@ fn threads_fill_a_table_that_is_emptied() {
     }
 }
 
-/// Tables come and go while others use them by name.
+/// Tables are created and deleted while others use them by name.
 #[test]
 fn threads_meet_tables_that_go() {
     let go = std::sync::atomic::AtomicBool::new(true);

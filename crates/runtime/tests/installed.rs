@@ -1,4 +1,4 @@
-//! Every module that the installed OTP and Elixir consist of can be prepared for loading.
+//! Prepares every module of the installed OTP and Elixir for loading.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ fn beams(dir: &Path, out: &mut Vec<PathBuf>) {
 
 #[test]
 fn all_installed_modules_can_be_prepared() {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let mut files = Vec::new();
     for root in ["/usr/lib/erlang", "/usr/lib/elixir"] {
@@ -47,10 +47,11 @@ fn all_installed_modules_can_be_prepared() {
     println!("{} modules", files.len());
 }
 
-/// Each module has an image, which `make` holds against the code that the loader makes. A sample: each is lowered four times.
+/// Every module has an image, which `make` compares with the code from the loader. A sample: each
+/// module is lowered four times.
 #[test]
 fn installed_modules_have_images() {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     let mut files = Vec::new();
     for root in ["/usr/lib/erlang", "/usr/lib/elixir"] {
         beams(Path::new(root), &mut files);
@@ -65,10 +66,10 @@ fn installed_modules_have_images() {
     }
 }
 
-/// Damaged files end in an error or in code; nothing panics, whichever byte is wrong.
+/// Damaged files end in an error or in code. No damaged byte causes a panic.
 #[test]
 fn damaged_modules_are_refused_or_prepared() {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let sound = include_bytes!("../../loader/tests/data/sample.beam");
     let mut prepared = 0;

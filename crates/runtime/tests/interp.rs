@@ -1,5 +1,8 @@
-//! The interpreter against stock: the functions `t_*/0` of a sample module, compiled by stock `erlc` with and without
-//! optimisation, must give the same terms. Needs `erlc` and `erl`; says so and passes where there are none.
+//! Compares the interpreter with stock.
+//!
+//! The functions `t_*/0` of a sample module, compiled by stock `erlc` with and without
+//! optimisation, must return the same terms. Needs `erlc` and `erl`; without them it says so and
+//! passes.
 
 use purlin_runtime::code;
 use purlin_runtime::cx::Cx;
@@ -10,14 +13,14 @@ use purlin_term::{NIL, Term, am, atom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs `m:f()` as the only process; what it returned or why it ended.
+/// Runs `m:f()` as the only process. Returns the result or the exit reason.
 fn call(m: Term, f: Term) -> String {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let mut cx: Box<Cx> = Cx::boxed(0);
     let mut cell: Box<std::mem::MaybeUninit<Process>> = Box::new(std::mem::MaybeUninit::zeroed());
-    // SAFETY: only the pid is used; the stack holds the address that the first call returns to; the registers hold
-    // immediates.
+    // SAFETY: only the pid is used; the stack holds the return address of the first call; the
+    // registers hold immediates.
     unsafe {
         (*cell.as_mut_ptr())
             .id
@@ -127,7 +130,7 @@ fn against_stock(module: &str, name: &str, options: &[&str]) {
         }
     }
     let _ = std::fs::remove_dir_all(&dir);
-    // The next way is loaded in its place.
+    // The version compiled the next way replaces it.
     assert_eq!(code::delete(m), Some(true));
     assert_eq!(code::purge::prepare(m, false), Some(true));
     // SAFETY: nothing runs.
@@ -145,7 +148,7 @@ fn load_libraries() {
             .args(["-noshell", "-eval", which])
             .output();
         let Ok(out) = out else { return };
-        purlin_runtime::bif::install();
+        purlin_runtime::natives::install();
         purlin_term::region::init();
         for path in String::from_utf8_lossy(&out.stdout).lines() {
             let bytes = std::fs::read(path).expect("a library module");
@@ -154,8 +157,8 @@ fn load_libraries() {
     });
 }
 
-/// How each sample is compiled: the newest instructions, those of OTP 24 (binaries under construction in steps), and
-/// what the compiler emits where it doesn't optimise. Also OTP 22, which makes funs otherwise.
+/// Compiler options for each sample: the newest instructions, those of OTP 24 (binaries built in
+/// steps), those without optimisation, and those of OTP 22, which makes funs differently.
 const WAYS: &[(&str, &[&str])] = &[
     ("plain", &[]),
     ("r24", &["+r24"]),

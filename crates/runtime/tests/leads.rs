@@ -1,18 +1,20 @@
-//! Before every instruction that a call may lead to stands the word that leads machine code on: exports with and without code,
-//! natives, functions of modules, funs, what belongs to no module, and the gates of traces.
+//! Checks the word before every instruction that calls may go to, which leads to machine code.
+//!
+//! These are: exports with and without code, natives, functions of modules, funs, code that belongs
+//! to no module, and the return code of trace frames.
 
 use purlin_runtime::code::{self, breakpoint};
 use purlin_term::fun::{lead_word, set_uncompiled};
 use purlin_term::{am, atom};
 use std::process::Command;
 
-/// A function that stands for machine code in this test.
+/// An address that stands for machine code in this test.
 const NONE: u32 = 0x1234_5670;
 
 fn check(pc: *const u64, arity: u32, what: &str) {
-    // SAFETY: an instruction that calls lead to; this is about the word before it.
+    // SAFETY: an instruction that calls go to; this reads the word before it.
     let word = unsafe { pc.sub(1).read() };
-    // The lower bits belong to the instruction that is there, where there is one.
+    // The lower bits belong to the instruction before, if there is one.
     assert_eq!(
         word >> 16,
         lead_word(arity) >> 16,
@@ -23,7 +25,7 @@ fn check(pc: *const u64, arity: u32, what: &str) {
 #[test]
 fn every_address_of_a_call_leads_on() {
     set_uncompiled(NONE);
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let s = code::stubs();
     for (words, arity, what) in [
@@ -35,7 +37,7 @@ fn every_address_of_a_call_leads_on() {
         check(words.as_ptr(), arity, what);
     }
     let mut natives = 0;
-    for b in purlin_runtime::bif::tables().into_iter().flatten() {
+    for b in purlin_runtime::natives::tables().into_iter().flatten() {
         let (m, f) = (atom::intern(b.module), atom::intern(b.name));
         let e = code::export(m, f, b.arity.into());
         check(e.address(), e.arity, b.name);
@@ -70,7 +72,7 @@ fn every_address_of_a_call_leads_on() {
                 check(breakpoint::gate(e), f.arity, atom::name(name));
                 exports += 1;
             }
-            // While it is not loaded calls go to the stub.
+            // While the function is not loaded, calls go to the stub.
             let stub = code::export(m.name, name, f.arity).stub.as_ptr() as *const u64;
             check(stub, f.arity, atom::name(name));
         }

@@ -1,13 +1,14 @@
-//! Natives of binaries, character data, I/O lists and patterns against those of an installed `erl`.
+//! Compares natives of binaries, character data, I/O lists and patterns with those of an installed
+//! `erl`.
 
-use purlin_runtime::bif::{Bif, tables};
 use purlin_runtime::cx::{Cx, Fail};
+use purlin_runtime::natives::{Bif, tables};
 use purlin_term::etf::decode::{NoHooks, decode};
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, am, compare};
 use std::process::Command;
 
-/// Writes `{M, F, Args, Outcome}` records, each behind its length.
+/// Writes `{M, F, Args, Outcome}` records, each preceded by its length.
 const SCRIPT: &str = r#"
 -module(purlin_natives).
 -export([main/1]).
@@ -179,7 +180,7 @@ fn agree_with_stock() {
             panic!("no native for {}", format_term(t, Style::Write, 1000));
         };
         cx.reds = 1 << 40;
-        // SAFETY: as many arguments as the row's arity.
+        // SAFETY: as many arguments as the arity in the row.
         let got = unsafe { (b.call)(cx.env_ptr(), args.as_ptr()) };
         let (ok, got) = match (got, want.as_tuple()) {
             (Ok(v), Some(&[k, w])) => (k == am::VALUE && compare::eq_exact(v, w), v),

@@ -1,4 +1,4 @@
-//! Natives that convert, hash, inspect and encode terms, against those of an installed `erl`.
+//! Compares natives that convert, hash, inspect and encode terms with those of an installed `erl`.
 
 mod stock;
 
@@ -32,7 +32,7 @@ fn parts_of_an_encoding_make_the_whole() {
         .flat_map(|b| b.as_binary().expect("a binary").into_owned())
         .collect();
     assert_eq!(Some(&bytes[..]), whole.as_binary().as_deref());
-    // Four of the binaries are there as they are.
+    // Four of the binaries appear unchanged.
     let same = |x| parts.list_iter().filter(|&b| b == x).count();
     assert_eq!((same(large), same(larger), same(aligned)), (2, 1, 1));
 }

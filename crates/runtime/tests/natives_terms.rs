@@ -1,4 +1,4 @@
-//! Natives on numbers, tuples, lists and maps, against those of an installed `erl`.
+//! Compares natives of numbers, tuples, lists and maps with those of an installed `erl`.
 
 mod stock;
 

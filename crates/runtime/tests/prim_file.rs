@@ -1,10 +1,11 @@
-//! Module `prim_file` of the installation on this runtime's natives, and the natives on arguments that make no sense.
+//! Runs module `prim_file` of the installation on the natives of this runtime, and the natives on
+//! invalid arguments.
 
 mod common;
 
-use purlin_runtime::bif::Bif;
 use purlin_runtime::cx::{Cx, Fail};
 use purlin_runtime::io::{prim_file, prim_file_names};
+use purlin_runtime::natives::Bif;
 use purlin_runtime::process::Process;
 use purlin_term::{Alloc, NIL, Term, am, atom};
 
@@ -24,7 +25,7 @@ fn files_behave_as_in_stock() {
     );
 }
 
-/// Terms that some native takes, and others that none does; `file` is an open file.
+/// Terms that some native accepts, and terms that none accepts; `file` is an open file.
 fn terms(cx: &mut Cx, file: Term, path: &[u8]) -> Vec<Term> {
     let path_z = cx.binary(&[path, &[0]].concat());
     let path = cx.binary(path);
@@ -78,9 +79,10 @@ fn arguments_that_make_no_sense() {
     let path = dir.join("file").into_os_string().into_encoded_bytes();
     let mut cx = Cx::boxed(0);
     let mut cell: Box<std::mem::MaybeUninit<Process>> = Box::new(std::mem::MaybeUninit::zeroed());
-    // SAFETY: of the control block only the pid is read.
+    // SAFETY: only the pid of the cell is read.
     cx.proc = cell.as_mut_ptr();
-    // What changes the process or its surroundings is left out; sizes stay within what a test may use.
+    // Natives that change the process or its environment are left out; sizes stay within limits for
+    // a test.
     let harmful = [
         "set_cwd_nif",
         "file_desc_to_ref_nif",
@@ -95,7 +97,7 @@ fn arguments_that_make_no_sense() {
         .collect();
     let call = |cx: &mut Cx, b: &Bif, args: &[Term]| {
         assert_eq!(args.len(), b.arity as usize);
-        // SAFETY: as many arguments as the row's arity.
+        // SAFETY: as many arguments as the arity in the row.
         unsafe { (b.call)(cx.env_ptr(), args.as_ptr()) }
     };
     let open = rows
@@ -128,7 +130,7 @@ fn arguments_that_make_no_sense() {
             args[0] = pool[random(2)];
         }
         let mut r = call(&mut cx, b, &args);
-        // What a scheduler leaves to a dirty thread is called again there.
+        // A native that a scheduler leaves to a dirty thread is called again as on that thread.
         if b.traits.here && matches!(r, Err(Fail::Dirty)) {
             cx.dirty = true;
             r = call(&mut cx, b, &args);

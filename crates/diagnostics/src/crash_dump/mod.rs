@@ -1,10 +1,10 @@
-//! `erl_crash.dump`: what the emulator looked like when it gave up, in the format that stock writes and its tools
-//! (`crashdump_viewer`, `recon`) read.
+//! `erl_crash.dump`: the state of an emulator that ends by a failure, in the format that stock
+//! writes and that its tools (`crashdump_viewer`, `recon`) read.
 //!
-//! `ERL_CRASH_DUMP` names the file, `ERL_CRASH_DUMP_SECONDS` limits the time that writing may take (0: no dump), and
-//! `ERL_CRASH_DUMP_BYTES` the size (0: no dump). Nobody else runs the processes that are shown: each is taken out of
-//! the hands of the schedulers first, see [`crate::process::state`]; one that runs just then is shown without its
-//! heap. The emulator ends after this.
+//! `ERL_CRASH_DUMP` names the file. `ERL_CRASH_DUMP_SECONDS` limits the time for writing and
+//! `ERL_CRASH_DUMP_BYTES` the size; 0 for either means no dump. Each process is first taken from
+//! the schedulers (see [`crate::process::state`]), so that nothing else runs it; one that is
+//! running at that time is shown without its heap. The emulator exits after the dump.
 
 mod terms;
 
@@ -14,7 +14,7 @@ use crate::options::CrashDumpFlags;
 use crate::process::Enter;
 use crate::process::{self, Process, SYSTEM};
 use crate::report::to_stderr;
-use crate::{bif, code, osenv, port, sched};
+use crate::{code, osenv, port, sched};
 use purlin_term::frag::{Fragment, OwnedTerm};
 use purlin_term::print::{Style, format_atom, format_term};
 use purlin_term::sync::Mutex;
@@ -27,10 +27,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 use terms::Objects;
 
-/// How long to wait for schedulers to come to the end of their time slices.
+/// Time to wait for schedulers to reach the end of their time slices.
 const STOP: Duration = Duration::from_secs(1);
 
-/// A file that takes no more than so many bytes.
+/// A file that accepts a limited number of bytes.
 struct Limited {
     to: File,
     left: u64,
@@ -53,15 +53,15 @@ impl Write for Limited {
     }
 }
 
-/// A descriptor that is kept for the dump: where an emulator ends because it has run out of them, there is no other.
+/// A descriptor reserved for the dump, in case the emulator exits because it has run out of them.
 static RESERVE: Mutex<Option<File>> = Mutex::new(None);
 
-/// Addresses that are given up for the dump: where memory is used up, there are no others to write it with. Nothing touches
-/// them, so they take no memory.
+/// Address space reserved for the dump, in case memory is exhausted. It is never touched, so it
+/// takes no memory.
 static ROOM: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 const ROOM_BYTES: usize = 16 << 20;
 
-/// Sets aside what the dump needs, unless there is to be none. Before programs run.
+/// Reserves what the dump needs, unless dumps are off. Called before programs run.
 pub(crate) fn reserve() {
     let flags = crate::options::try_current().map(|o| &o.flags.crash_dump);
     if flags.is_none_or(|f| f.seconds == Some(0) || f.bytes == Some(0)) {
@@ -73,7 +73,7 @@ pub(crate) fn reserve() {
 
 fn create(path: &std::ffi::OsStr) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
-    // Whoever ends the emulator is alone with this. Another thread may get the descriptor first, though.
+    // The exiting thread is alone here. Another thread may take the descriptor first, though.
     drop(RESERVE.try_lock().map(|mut f| f.take()));
     std::fs::OpenOptions::new()
         .write(true)
@@ -83,7 +83,8 @@ fn create(path: &std::ffi::OsStr) -> io::Result<File> {
         .open(path)
 }
 
-/// The flags that the environment gives now. Those of the start count while a thread changes it: the emulator may be ending there.
+/// The flags from the environment as it is now. While a thread is changing it, those at start are
+/// used: the emulator may be exiting in the middle of the change.
 fn flags_now(at_start: &CrashDumpFlags) -> CrashDumpFlags {
     let mut flags = at_start.clone();
     osenv::try_read(|get| {
@@ -98,7 +99,7 @@ fn heart() -> Option<Term> {
     port.filter(|p| p.is_local_port())
 }
 
-/// Says to the program that watches that a dump is about to be written.
+/// Tells the watching program that a dump is about to be written.
 fn prepare(heart: Term) {
     const PREPARING: u8 = 8;
     let mut f = Fragment::new();
@@ -120,18 +121,18 @@ pub fn write(slogan: &str) {
         if flags.seconds.is_none() {
             return;
         }
-        // It is to be patient for as long.
+        // The watching program then waits for that long.
         prepare(heart);
     }
     if let Some(s) = flags.seconds.filter(|s| *s > 0) {
-        // SAFETY: the default action of the signal ends the process, which is what the time limit is for.
+        // SAFETY: the default action of the signal ends the process, as the time limit requires.
         unsafe {
             libc::signal(libc::SIGALRM, libc::SIG_DFL);
             libc::alarm(s.min(u32::MAX as i64) as u32);
         }
     }
     if let Some(n) = flags.nice {
-        // SAFETY: a plain call. That it may be refused does no harm.
+        // SAFETY: a plain call, which may be refused without harm.
         unsafe { libc::nice(n.min(39)) };
     }
     drop(ROOM.try_lock().map(|mut r| std::mem::take(&mut *r)));
@@ -149,7 +150,7 @@ pub fn write(slogan: &str) {
         .and_then(|b| u64::try_from(b).ok())
         .unwrap_or(u64::MAX);
     let mut w = BufWriter::with_capacity(1 << 16, Limited { to: file, left });
-    // A full disk, or the limit: what is there so far is still of use.
+    // If the disk is full or the limit reached, the part that is written is still useful.
     let _ = dump(&mut w, slogan).and_then(|()| w.flush());
     to_stderr("done\n");
 }
@@ -159,7 +160,11 @@ fn dump(w: &mut dyn Write, slogan: &str) -> io::Result<()> {
     writeln!(w, "=erl_crash_dump:0.5")?;
     writeln!(w, "{}", ctime(&now))?;
     writeln!(w, "Slogan: {slogan}")?;
-    write!(w, "System version: {}", bif::system_info::system_version())?;
+    write!(
+        w,
+        "System version: {}",
+        crate::natives::system::system_info::system_version()
+    )?;
     writeln!(w, "Taints: ")?;
     writeln!(w, "Atoms: {}", atom::count())?;
     let me = sched::current();
@@ -208,7 +213,7 @@ fn show(t: Term) -> String {
     format_term(t, Style::Display, 10_000)
 }
 
-/// `=memory` and what follows it: the state of the system as a whole.
+/// `=memory` and the sections after it: the state of the whole system.
 pub fn info(w: &mut Vec<u8>) -> io::Result<()> {
     general(w)
 }
@@ -220,12 +225,13 @@ fn general(w: &mut dyn Write) -> io::Result<()> {
     writeln!(w, "entries: {}", atom::count())
 }
 
-/// All processes, as `erlang:system_info(procs)` shows them.
+/// All processes, as in `erlang:system_info(procs)`.
 pub fn processes(w: &mut Vec<u8>) -> io::Result<()> {
     all_processes(w, None)
 }
 
-/// All processes. With `owned`, schedulers have stopped: those that don't run, which nobody owns but this thread, are put there.
+/// Writes all processes. With `owned`, schedulers have stopped: processes that are not running,
+/// which only this thread may touch now, are added to it.
 fn all_processes(w: &mut dyn Write, mut owned: Option<&mut Vec<*mut Process>>) -> io::Result<()> {
     let mut cx = Cx::boxed(0);
     let mut pids = process::table().pids();
@@ -258,7 +264,8 @@ fn all_processes(w: &mut dyn Write, mut owned: Option<&mut Vec<*mut Process>>) -
             && !state.is_running()
             && !state.is_exiting()
         {
-            // SAFETY: schedulers have stopped, so that a process which doesn't run is nobody's but this thread's.
+            // SAFETY: schedulers have stopped, so a process that is not running belongs to this
+            // thread.
             let system = unsafe {
                 owned_process(w, &mut cx, p)?;
                 (*p).has(SYSTEM)
@@ -271,7 +278,7 @@ fn all_processes(w: &mut dyn Write, mut owned: Option<&mut Vec<*mut Process>>) -
     Ok(())
 }
 
-/// The parts of a process that only its owner may look at.
+/// Writes the parts of a process that only its owner may read.
 ///
 /// # Safety
 /// The caller owns `p`, which is packed, and `cx` runs no process.
@@ -283,7 +290,7 @@ unsafe fn owned_process(w: &mut dyn Write, cx: &mut Cx, p: *mut Process) -> io::
             let (m, f) = (show(e.module), show(e.function));
             writeln!(w, "Spawned as: {m}:{f}/{}", e.arity)?;
         }
-        // As on stock, of those that have something to do.
+        // As on stock, only for processes that have something to do.
         if (*p).state.load().is_queued()
             && let Some(at) = code::find((*p).pc)
         {
@@ -329,17 +336,19 @@ unsafe fn owned_process(w: &mut dyn Write, cx: &mut Cx, p: *mut Process) -> io::
         writeln!(w, "Program counter: 0x{:016x} ({})", pc as usize, place(pc))?;
         let live = (*p).live as usize;
         writeln!(w, "arity = {live}")?;
-        // What a process owns is given back as it was found, though nobody will run it any more.
+        // The process is left as it was found, though nothing will run it any more.
         cx.leave(pc, live);
         Ok(())
     }
 }
 
-/// What the heaps of processes hold, one after the other: the text of all takes several times their memory.
+/// Writes the heaps of processes one after the other, since the text of all would take several
+/// times their memory.
 fn heaps(w: &mut dyn Write, owned: &[*mut Process]) -> io::Result<()> {
     let mut cx = Cx::boxed(0);
     for &p in owned {
-        // SAFETY: schedulers have stopped since it was found not to run, so that it is nobody's but this thread's.
+        // SAFETY: schedulers have stopped since the process was found not to run, so it belongs to
+        // this thread.
         unsafe {
             let (pc, live) = ((*p).pc, (*p).live as usize);
             cx.enter(p);
@@ -358,7 +367,7 @@ fn place(pc: *const u64) -> String {
     }
 }
 
-/// Messages, dictionary, stack and heap of the process in the context.
+/// Writes messages, dictionary, stack and heap of the process in the context.
 ///
 /// # Safety
 /// `p` is that process, and the caller owns it.
@@ -375,7 +384,7 @@ unsafe fn write_heap(w: &mut dyn Write, cx: &mut Cx, p: *mut Process, pid: &str)
         }
         if let Some(d) = (*p).ext().map(|e| &e.dict).filter(|d| !d.is_empty()) {
             writeln!(w, "=proc_dictionary:{pid}")?;
-            // Pairs are made for the dump: they are where the process would have them.
+            // The pairs are made for the dump, in the place of those that stock has on the heap.
             let pairs: Vec<(Term, Term)> = d.iter().collect();
             for (k, v) in pairs {
                 let t = purlin_term::Alloc::tuple(cx, &[k, v]);
@@ -419,7 +428,7 @@ fn ports(w: &mut dyn Write) -> io::Result<()> {
     for id in port::all() {
         writeln!(w, "=port:{}", show(id))?;
         let Some(p) = port::find(id) else { continue };
-        // One that is doing something right now is not waited for.
+        // Ports that are busy are not waited for.
         match port::try_info(&p) {
             Some(i) => one_port(w, id, &p.name, &i)?,
             None => writeln!(w, "State: CONNECTED|BUSY")?,
@@ -445,7 +454,7 @@ fn one_port(w: &mut dyn Write, id: Term, name: &[u8], i: &port::Info) -> io::Res
         writeln!(w, "Registered as: {}", show(n))?;
     }
     let name = String::from_utf8_lossy(name);
-    // Ports of descriptors are named by these: what they read from, and what they write to.
+    // Ports of descriptors are named by numbers: the one they read from, and the one they write to.
     let is_number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
     let descriptors = name
         .split_once('/')
@@ -470,7 +479,7 @@ fn tables(w: &mut dyn Write) -> io::Result<()> {
         if let Some(id) = crate::ets::id(&t, &mut f) {
             writeln!(w, "Table: {}", show(id))?;
         }
-        // SAFETY: nothing of it is used any more.
+        // SAFETY: nothing in it is used any more.
         unsafe { f.destroy() };
         let o = &t.options;
         writeln!(w, "Name: {}", show(t.name()))?;
@@ -533,7 +542,7 @@ fn modules(w: &mut dyn Write) -> io::Result<()> {
 }
 
 fn memory(w: &mut dyn Write) -> io::Result<()> {
-    let u = crate::bif::memory::usage();
+    let u = crate::natives::system::memory::usage();
     writeln!(w, "=memory")?;
     for (name, bytes) in u.named() {
         writeln!(w, "{name}: {bytes}")?;
@@ -541,7 +550,7 @@ fn memory(w: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A date as C's `ctime` writes it.
+/// A date as C's `ctime` formats it.
 fn ctime(d: &crate::clock::DateTime) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = [

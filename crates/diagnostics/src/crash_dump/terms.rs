@@ -1,5 +1,5 @@
-//! Terms in a crash dump: each object on a line of its own, by its address; what isn't a plain structure stands there
-//! in the external term format.
+//! Terms in a crash dump. Each object is on a line of its own, keyed by its address; objects
+//! without a plain structure are in the external term format.
 
 use base64_lines::encode;
 use purlin_term::etf::encode as external;
@@ -9,7 +9,7 @@ use purlin_term::{Term, arith, atom, print};
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-/// Objects that were written, and those that are still to be.
+/// Objects that are written, and those still to be written.
 #[derive(Default)]
 pub struct Objects {
     done: HashSet<usize>,
@@ -21,7 +21,7 @@ fn text(t: Term) -> String {
 }
 
 impl Objects {
-    /// A term as it stands in a line; what it refers to is remembered.
+    /// Writes a term as part of a line, and remembers the object that it refers to.
     pub fn element(&mut self, w: &mut dyn Write, t: Term) -> io::Result<()> {
         if t.is_list_ptr() || t.is_boxed() {
             let at = t.ptr() as usize;
@@ -55,7 +55,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Writes all objects that were referred to, with what they refer to.
+    /// Writes all objects that were referred to, and everything that they refer to.
     pub fn write(&mut self, w: &mut dyn Write) -> io::Result<()> {
         while let Some(t) = self.todo.pop() {
             write!(w, "{:X}:", t.ptr() as usize)?;
@@ -98,7 +98,7 @@ impl Objects {
 mod base64_lines {
     use std::io::{self, Write};
 
-    /// Bytes in base 64.
+    /// Writes bytes in base 64.
     pub fn encode(w: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
         const DIGITS: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

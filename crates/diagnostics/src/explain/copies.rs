@@ -1,4 +1,4 @@
-//! Which lines copy, share and allocate.
+//! Lines that copy, share and allocate.
 
 use super::names;
 use crate::accounts::{self, Captured, Entry, Kind, Sums};
@@ -8,9 +8,9 @@ use purlin_term::atom;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-/// Frames of a stack that are told.
+/// Maximum number of stack frames in an answer.
 const STACK: usize = 8;
-/// A message or argument of so many bytes, on the average, is worth a change.
+/// Average size in bytes above which a message or an argument is worth a change.
 const LARGE_BYTES: u64 = 4096;
 
 pub(super) fn word(kind: Kind) -> &'static str {
@@ -34,7 +34,7 @@ pub(super) fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// The places of one line, put together. The stack is that of the one with the most words.
+/// All places of one line, combined. The stack is that of the place with the most words.
 pub(super) struct Cause {
     pub kind: Kind,
     most: u64,
@@ -43,7 +43,7 @@ pub(super) struct Cause {
     captured: Option<Captured>,
 }
 
-/// Causes of some kinds. Copies come first; mere sharing costs little.
+/// Causes of the selected kinds. Copies come first, as sharing alone costs little.
 pub(super) fn causes_of(is_it: fn(Kind) -> bool) -> Vec<Cause> {
     let entries = accounts::snapshot().into_iter();
     causes(entries.filter(|e| is_it(e.kind)).collect())
@@ -81,7 +81,7 @@ fn bytes(words: u64) -> u64 {
 }
 
 impl Cause {
-    /// One of several that come to `total` words.
+    /// One cause, where the total of all is `total` words.
     fn json(&self, total: u64) -> Json {
         let s = &self.sums;
         let captured = self.captured.map(|c| {
@@ -117,25 +117,25 @@ impl Cause {
         ])
     }
 
-    /// The line that people look for.
+    /// The line that a developer looks for.
     pub fn site(&self) -> Json {
         names::site(&self.stack).map(names::frame).into()
     }
 
-    /// Whether that is the program's own, or of a library that isn't known.
+    /// Whether that line belongs to the program, or to a library that is not OTP's or Elixir's.
     pub fn is_own(&self) -> bool {
         names::site(&self.stack).is_some_and(names::is_own)
     }
 
-    /// Frames, the innermost first.
+    /// Frames, innermost first.
     pub fn stack(&self) -> Json {
         Json::List(self.stack.iter().take(STACK).map(names::frame).collect())
     }
 
-    /// Advice that would make it cost less. None: none is known here.
+    /// Advice on how to make it cheaper; `None` if there is none.
     fn advice(&self, total: u64) -> Option<&'static str> {
         let s = &self.sums;
-        // What is hardly anything of the whole, or the system's own, is not worth a change.
+        // Not worth a change: a small part of the total, or code of the system itself.
         if s.copied.saturating_mul(100) < total || !self.is_own() {
             return None;
         }
@@ -220,25 +220,25 @@ pub fn run(top: usize) -> Vec<(String, Json)> {
     ]
 }
 
-/// How many processes there have been.
+/// Number of processes so far.
 fn processes() -> Vec<(String, Json)> {
     let table = crate::process::table();
     vec![
         ("started".into(), crate::sched::spawned().into()),
         ("alive".into(), table.live().into()),
-        // Cells are used again, so there are as many as there were processes at a time.
+        // Cells are reused, so their number is the maximum of processes at a time.
         ("most".into(), u64::from(table.used_cells()).into()),
     ]
 }
 
-/// Each stack with its value, whatever line it belongs to.
+/// Each stack with its value, across all lines.
 pub fn profile(top: usize) -> Vec<(String, Json)> {
     let mut all = accounts::snapshot();
     let value = |e: &Entry| match e.kind {
         Kind::Write => e.sums.copied + e.sums.shared,
         _ => e.sums.copied + e.sums.moved,
     };
-    // The largest of each kind: units differ.
+    // The largest of each kind, since their units differ.
     all.sort_by_key(|e| std::cmp::Reverse(value(e)));
     let mut kinds: HashMap<Kind, usize> = HashMap::new();
     let mut left_out = 0u64;

@@ -1,27 +1,28 @@
-//! Who held most when a run took most memory, and who does at its end: what `purlin explain run` tells.
+//! The largest holders of memory at its peak and at the end of a run, for `purlin explain run`.
 //!
-//! A thread of its own looks how much memory there is. Each time that it is a good part more than when it asked last, or has been more
-//! for a while, processes are asked who they are and what they hold (`survey.rs`). So there are few surveys, however fast a program grows, and
-//! the last one is not far below the peak.
+//! A thread watches memory usage. When usage is well above that of the last survey, or has been
+//! somewhat above it for a while, processes are asked what they are and what they hold
+//! (`survey.rs`). So there are few surveys even if a program grows fast, and the last one is not
+//! far below the peak.
 
 use super::{memory, survey};
-use crate::bif::memory::usage;
 use crate::json::Json;
+use crate::natives::system::memory::usage;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How often is looked.
+/// Interval between checks.
 const EACH: Duration = Duration::from_millis(20);
-/// Bytes, and the part of all, that there have to be more for processes to be asked again.
+/// Growth, in bytes and as a part of the total, after which processes are asked again.
 const MORE: usize = 4 << 20;
 const PART: usize = 8;
-/// Bytes that there have to be more if they were asked so long ago.
+/// Growth in bytes after which they are asked again if the last survey was long ago.
 const SOME: usize = 1 << 20;
 const WHILE: Duration = Duration::from_millis(500);
-/// Processes and tables that are told.
+/// Number of processes and tables in an answer.
 const TOLD: usize = 10;
 
-/// Bytes when processes were last asked, and their answer.
+/// Memory in bytes at the last survey, and its answer.
 static PEAK: Mutex<Option<(usize, Json)>> = Mutex::new(None);
 
 fn with_bytes(bytes: usize, processes: Json) -> Json {
@@ -32,7 +33,7 @@ fn with_bytes(bytes: usize, processes: Json) -> Json {
     ])
 }
 
-/// Looks from now on.
+/// Starts to watch.
 pub fn watch() {
     let looks = || {
         let mut last = 0;
@@ -54,18 +55,18 @@ pub fn watch() {
             }
         }
     };
-    // Where there can be no thread, nothing is told of the peak.
+    // Without a thread, the peak is not reported.
     let _ = std::thread::Builder::new()
         .name("holders".into())
         .spawn(looks);
 }
 
-/// What has been seen, and what there is now. Nothing runs after it.
+/// The survey at the peak, and one of now. Nothing runs any more.
 pub fn at_end() -> Json {
     let end = usage().total;
     let processes = survey::holders_at_end(TOLD);
     let peak = PEAK.try_lock().ok().and_then(|mut p| p.take());
-    // What is left at the end was not more before: told once.
+    // If the peak was no higher than the end, it is reported once.
     let peak = peak.filter(|(bytes, _)| *bytes > end).map(|(_, told)| told);
     Json::object([
         ("end", with_bytes(end, processes)),

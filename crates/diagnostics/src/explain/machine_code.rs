@@ -1,12 +1,12 @@
-//! Which functions have machine code, what it costs, and why others have none.
+//! Functions that have machine code, its cost, and why other functions have none.
 
 use crate::compiled::report::{self, Function, Report};
 use crate::json::Json;
 
 pub fn machine_code(top: usize) -> Vec<(String, Json)> {
+    // All is interpreted: asked for, or the system allows nothing else.
     let mode = ("mode".to_string(), Json::from(report::mode()));
     let Some(r) = report::report(top) else {
-        // All is interpreted: asked for, or the system allows nothing else.
         return vec![mode];
     };
     let mut pairs = vec![mode];

@@ -1,12 +1,12 @@
-//! The uses of memory.
+//! Memory usage.
 
 use super::{names, survey};
-use crate::bif::memory::usage;
 use crate::json::Json;
+use crate::natives::system::memory::usage;
 use purlin_term::frag::Fragment;
 use purlin_term::print::{Style, format_term};
 
-/// Characters of a table's name that are told.
+/// Characters kept of a table's name.
 const NAME_CHARS: usize = 200;
 
 pub fn memory(top: usize) -> Vec<(String, Json)> {
@@ -16,7 +16,7 @@ pub fn memory(top: usize) -> Vec<(String, Json)> {
     pairs
 }
 
-/// Kinds of memory, and what the system says is resident.
+/// Kinds of memory, and what is resident according to the system.
 pub fn kinds() -> Vec<(String, Json)> {
     let u = usage();
     let named = [
@@ -40,7 +40,7 @@ pub fn kinds() -> Vec<(String, Json)> {
     ]
 }
 
-/// Bytes that are resident now, and that were at most. None where the system doesn't tell.
+/// Resident bytes now, and at the peak; `None` if the system does not report them.
 fn resident() -> (Option<u64>, Option<u64>) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = |name: &str| {
@@ -67,7 +67,7 @@ pub fn tables(top: usize) -> Json {
             let show = |t| format_term(t, Style::Write, NAME_CHARS);
             let mut f = Fragment::new();
             let id = crate::ets::id(t, &mut f).map(show);
-            // SAFETY: nothing of it is used any more.
+            // SAFETY: nothing in it is used any more.
             unsafe { f.destroy() };
             Json::object([
                 ("name", show(t.name()).into()),

@@ -1,12 +1,13 @@
 //! The answers to `purlin explain`: where memory goes, who copies, who waits; as JSON.
 //!
-//! A request is a line of words, the first of which names a topic ([`TOPICS`]); the answer is an object. Answers are bounded by
-//! `top`, and each is made from a look at one thing after the other: no scheduler is stopped for it, and processes say what
-//! they are like between two of their time slices.
+//! A request is a line of words. The first names a topic ([`TOPICS`]); the answer is an object.
+//! Answers are bounded by `top`. An answer looks at one thing after the other: no scheduler is
+//! stopped for it, and processes describe themselves between two of their time slices.
 //!
 //! # Invariants
-//! * Nothing is changed in the program: topics only read.
-//! * An answer takes memory and time within bounds that are constants here and in `survey.rs`, whatever runs.
+//! * Nothing in the program is changed: topics only read.
+//! * The memory and time for an answer are bounded by constants here and in `survey.rs`, whatever
+//!   runs.
 
 mod copies;
 mod holders;
@@ -29,22 +30,23 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// The form of answers. It grows by new fields; what a field means doesn't change.
+/// The format of answers. It may gain fields; the meaning of a field does not change.
 pub const SCHEMA: &str = "purlin-explain/1";
 
-/// The variable that names the file to which the answer of topic `run` is written at the end.
+/// The variable that names the file for the answer to topic `run`, which is written at the end.
 pub const VARIABLE: &str = "PURLIN_EXPLAIN_AT_END";
 
-/// The folder for the modules of the program that is explained in that file: those that were compiled in memory have no file else.
+/// The folder beside that file for modules of the explained program. Modules compiled in memory are
+/// in no other file.
 pub fn objects_beside(answer: &Path) -> PathBuf {
     answer.with_extension("modules")
 }
 
-/// Entries of a list in an answer, if nothing else is asked for, and at most.
+/// Number of entries of a list in an answer: default and maximum.
 const TOP: usize = 10;
 const MOST: usize = 1000;
 
-/// Something that may be asked.
+/// A topic of requests.
 pub struct Topic {
     pub name: &'static str,
     pub doc: &'static str,
@@ -83,18 +85,18 @@ pub static TOPICS: &[Topic] = &[
     ),
     topic(
         "latency",
-        "where processes wait: for their turn, for messages, ports, dirty threads and locks",
+        "where processes wait: for a scheduler, messages, ports, dirty threads and locks",
         time::latency,
     ),
     topic(
         "writes",
-        "what is written, and what of it is copied together, or waits",
+        "writes, and how much of them is batched, or waits",
         writes::writes,
     ),
     topic("work", "which lines compute, by reductions", time::work),
     topic(
         "collections",
-        "which lines have collections keep most",
+        "which lines allocate what collections keep",
         copies::collections,
     ),
     topic(
@@ -104,24 +106,24 @@ pub static TOPICS: &[Topic] = &[
     ),
     topic(
         "profile",
-        "all stacks with what they cost, for flame graphs",
+        "all stacks with their costs, for flame graphs",
         copies::profile,
     ),
     topic(
         "run",
-        "all of that without a look at processes",
+        "all topics that ask nothing of processes",
         copies::run,
     ),
 ];
 
 static STARTED: OnceLock<Instant> = OnceLock::new();
 
-/// The function that answers requests which begin with `observe`: it gets the words behind that.
+/// The function that answers requests beginning with `observe`, from the words behind that.
 type Observer = fn(&str) -> Result<Json, String>;
 
 static OBSERVER: OnceLock<Observer> = OnceLock::new();
 
-/// Says who answers what `purlin observe` asks.
+/// Sets the function that answers the requests of `purlin observe`.
 pub(crate) fn set_observer(f: Observer) {
     let _ = OBSERVER.set(f);
 }
@@ -131,7 +133,7 @@ pub(crate) fn uptime() -> f64 {
     STARTED.get().map_or(0.0, |s| s.elapsed().as_secs_f64())
 }
 
-/// The answer to a request, or why there is none.
+/// The answer to a request, or the reason why there is none.
 pub fn answer(request: &str) -> Json {
     match answered(request) {
         Ok(answer) => answer,
@@ -172,12 +174,13 @@ fn told(topic: &Topic, top: usize) -> Json {
     Json::Object(pairs)
 }
 
-/// Whether a variable of the environment is for here, and not for the program.
+/// Whether a variable of the environment is meant for this module and not for the program.
 pub(crate) fn takes(name: &OsStr) -> bool {
     name == VARIABLE
 }
 
-/// Keeps accounts from now on, answers who asks, and tells at the end what was asked for before.
+/// Starts to keep accounts and to answer requests, and arranges for the answer at the end if
+/// requested.
 pub(crate) fn start(flags: &PurlinFlags) {
     let _ = STARTED.set(Instant::now());
     accounts::set_namer(|pc| {
@@ -204,7 +207,7 @@ pub(crate) fn start(flags: &PurlinFlags) {
     }
 }
 
-/// Writes what `purlin explain run` shows. Where that can't be done there is nobody to tell.
+/// Writes the file that `purlin explain run` shows. Errors are ignored, since nobody could be told.
 fn at_end() {
     let Some(file) = std::env::var_os(VARIABLE) else {
         return;

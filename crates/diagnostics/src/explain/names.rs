@@ -1,4 +1,4 @@
-//! Functions and lines as people write them, and which of them are the program's own.
+//! Functions and lines as developers write them, and which of them are the program's own.
 
 use crate::accounts::Frame;
 use crate::json::Json;
@@ -12,8 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The applications of OTP and Elixir. Others call their modules to have something done: the place that did it is the first one
-/// outside of these. A release has them beside its own, so that the folder they lie in doesn't tell.
+/// The applications of OTP and Elixir.
+///
+/// When a program calls one of their modules, the responsible place is the first frame outside of
+/// these applications. The folder of a module does not tell them apart, since a release has all
+/// applications in the same one.
 const APPLICATIONS: &[&str] = &[
     "asn1",
     "common_test",
@@ -60,7 +63,7 @@ const APPLICATIONS: &[&str] = &[
     "xmerl",
 ];
 
-/// Whether a file of code belongs to one of these: `…/APPLICATION-VERSION/ebin/MODULE.beam`.
+/// Whether a code file belongs to one of these: `…/APPLICATION-VERSION/ebin/MODULE.beam`.
 fn is_of_library(file: &str) -> bool {
     let mut parts = file.rsplit('/').skip(1);
     if parts.next() != Some("ebin") {
@@ -74,8 +77,8 @@ fn is_of_library(file: &str) -> bool {
     APPLICATIONS.contains(&name)
 }
 
-/// Whether the installation has a module of that name in an application of OTP or Elixir. An emulator that is stopped has no code
-/// server any more when its costs are told.
+/// Whether the installation has a module of that name in an application of OTP or Elixir. Used when
+/// an emulator has stopped and there is no code server to ask.
 fn is_installed(module: &str) -> bool {
     static NAMES: OnceLock<HashSet<String>> = OnceLock::new();
     let names = NAMES.get_or_init(|| match crate::options::try_current() {
@@ -90,7 +93,7 @@ fn installed(root: &Path) -> HashSet<String> {
         let all = std::fs::read_dir(dir).into_iter().flatten().flatten();
         all.map(|e| e.path()).collect::<Vec<PathBuf>>()
     };
-    // Elixir lies beside OTP.
+    // Elixir is beside OTP.
     let libraries = [root.join("lib"), root.join("../elixir/lib")];
     let folders = libraries.iter().flat_map(|l| entries(l));
     let files = folders.flat_map(|f| entries(&f.join("ebin")));
@@ -101,10 +104,10 @@ fn installed(root: &Path) -> HashSet<String> {
         .collect()
 }
 
-/// How long it is believed where a module was loaded from.
+/// Time for which the origin of a module is cached.
 const BELIEVED: Duration = Duration::from_secs(2);
 
-/// Whether a module is one of OTP's or Elixir's. Those that the emulator starts with come from no file.
+/// Whether a module belongs to OTP or Elixir. Those that the emulator starts with have no file.
 fn is_library(module: Term) -> bool {
     static KNOWN: Mutex<Option<(Instant, HashMap<u64, bool>)>> = Mutex::new(None);
     if PRELOADED.iter().any(|p| p.1 == atom::name(module)) {
@@ -143,12 +146,12 @@ pub fn function(module: Term, function: Term, arity: u32) -> String {
     }
 }
 
-/// The frame that people look for, in a list with the innermost first.
+/// The frame that a developer looks for, in a list that begins with the innermost.
 pub fn site(frames: &[Frame]) -> Option<&Frame> {
     frames.iter().find(|f| is_own(f)).or(frames.first())
 }
 
-/// Whether a frame is of the program, or of a library that isn't known.
+/// Whether a frame belongs to the program, or to a library that is not OTP's or Elixir's.
 pub fn is_own(f: &Frame) -> bool {
     !is_library(f.module)
 }
@@ -165,14 +168,14 @@ pub fn place(module: Term, name: Term, arity: u32, line: Option<&(String, u32)>)
     ])
 }
 
-/// Characters of a file's name that are told.
+/// Characters kept of a file's name.
 const FILE_CHARS: usize = 4096;
 
-/// The file that a module was loaded from, as the code server's table has it: None, if it came from no file, or the table isn't as
-/// it is in the releases that are known.
+/// The file that a module was loaded from, according to the code server's table. `None` if it came
+/// from no file, or the table does not look as in the known releases.
 pub fn file(module: Term) -> Option<String> {
     let server = registry::whereis(atom::intern("code_server"))?;
-    // The table is called after its module since OTP 26.
+    // The table has had the name of its module since OTP 26.
     let tables = [atom::intern("code"), atom::intern("code_server")];
     let all = crate::ets::all();
     let mut table = all
@@ -183,7 +186,7 @@ pub fn file(module: Term) -> Option<String> {
         for c in object.as_tuple()?.get(1)?.list_iter().take(FILE_CHARS) {
             text.push(char::from_u32(u32::try_from(c.as_small()?).ok()?)?);
         }
-        // The code path may have it from the directory that the emulator runs in.
+        // The code path may be relative to the current directory of the emulator.
         match text.starts_with('/') {
             true => Some(text),
             false => std::env::current_dir()

@@ -1,13 +1,13 @@
 //! Folders that only their owner may change, in places that others may own.
 //!
-//! An environment is inherited: after `su` the variables of root may name a folder of somebody else, who could exchange what lies in
-//! it for links, between a look at it and its use. So a folder is looked at once, through a descriptor that is held open, and all
-//! that is done in it is done through that.
+//! The environment is inherited: after `su`, root's variables may name a folder of another user,
+//! who could replace its contents with links between check and use. So a folder is checked once,
+//! through a descriptor that stays open, and every access to it goes through that descriptor.
 //!
 //! # Invariants
 //! * A [`Private`] belongs to the effective user, and nobody else may enter it.
-//! * What it was made in belongs to that user or to root, and nobody else may rename what lies there. That holds of all that leads
-//!   there, too: a link of somebody else's would choose the place.
+//! * Its parent belongs to that user or to root, and nobody else may rename what is in it. The same
+//!   holds for every folder on the path, since a link of another user would choose the place.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
@@ -17,21 +17,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The user that files are made as.
+/// The user that owns new files.
 pub fn user() -> u32 {
-    // SAFETY: no arguments, and it cannot fail.
+    // SAFETY: takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// Whether nobody but the user and root can exchange what lies in a folder of this kind.
+/// Whether only the user and root can replace entries of a folder with these attributes.
 fn is_safe_parent(meta: &fs::Metadata) -> bool {
     let shared = meta.mode() & 0o022 != 0;
     let sticky = meta.mode() & 0o1000 != 0;
     meta.is_dir() && (meta.uid() == user() || meta.uid() == 0) && (!shared || sticky)
 }
 
-/// Whether the way to a folder leads only through folders in which nobody but the user and root can exchange anything: as it is named,
-/// for who may exchange a link chooses where it leads, and as it is without links. Folders that are not there yet don't count.
+/// Whether only the user and root can replace any folder on the path. Checks the path both as
+/// written, since whoever can replace a link chooses its target, and with links resolved. Folders
+/// that do not exist yet do not count.
 pub fn is_safe_way(path: &Path) -> bool {
     let there = path
         .ancestors()
@@ -53,7 +54,7 @@ fn name(text: &OsStr) -> io::Result<CString> {
     CString::new(text.as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-/// A call's result, or its error.
+/// Turns the result of a system call into a value or its error.
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     match result {
         -1 => Err(io::Error::last_os_error()),
@@ -68,7 +69,7 @@ pub struct Private {
 }
 
 impl Private {
-    /// Makes the folder if it isn't there. What it is to lie in is there already, or it is refused.
+    /// Opens the folder, and creates it if it is missing. Its parent must exist.
     pub fn make(path: &Path) -> io::Result<Private> {
         let (Some(parent), Some(last)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -81,7 +82,7 @@ impl Private {
             return Err(denied());
         }
         let last = name(last)?;
-        // SAFETY: a descriptor in hand, and a text that ends.
+        // SAFETY: an open descriptor and a terminated string.
         let made = checked(unsafe { libc::mkdirat(parent.as_raw_fd(), last.as_ptr(), 0o700) });
         match made {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
@@ -90,14 +91,14 @@ impl Private {
         let how = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         // SAFETY: as above.
         let fd = checked(unsafe { libc::openat(parent.as_raw_fd(), last.as_ptr(), how) })?;
-        // SAFETY: a descriptor that nobody else has.
+        // SAFETY: a descriptor that nothing else owns.
         let folder = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
         let meta = folder.metadata()?;
         if meta.uid() != user() {
             return Err(denied());
         }
         if meta.mode() & 0o077 != 0 {
-            // SAFETY: a descriptor in hand.
+            // SAFETY: an open descriptor.
             checked(unsafe { libc::fchmod(folder.as_raw_fd(), 0o700) })?;
         }
         Ok(Private {
@@ -106,7 +107,8 @@ impl Private {
         })
     }
 
-    /// A path to what has that name in this very folder, whatever its own path leads to by now, where the system has such paths.
+    /// A path to the entry `name` of this very folder, wherever the folder's own path leads by now,
+    /// if the system has such paths.
     pub fn path_of(&self, name: &str) -> PathBuf {
         let held = PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
         match held.is_dir() {
@@ -115,32 +117,32 @@ impl Private {
         }
     }
 
-    /// What there is of that name: the bits of its mode. A link is not followed.
+    /// The mode bits of the entry with that name. Links are not followed.
     fn mode(&self, file: &str) -> Option<libc::mode_t> {
         let file = name(OsStr::new(file)).ok()?;
         let mut meta = std::mem::MaybeUninit::<libc::stat>::uninit();
         let (fd, to) = (self.folder.as_raw_fd(), meta.as_mut_ptr());
-        // SAFETY: a descriptor in hand, a text that ends, and room for the answer.
+        // SAFETY: an open descriptor, a terminated string, and room for the result.
         let found = unsafe { libc::fstatat(fd, file.as_ptr(), to, libc::AT_SYMLINK_NOFOLLOW) == 0 };
-        // SAFETY: it was written.
+        // SAFETY: the call has written it.
         found.then(|| unsafe { meta.assume_init() }.st_mode)
     }
 
-    /// Whether there is something of that name.
+    /// Whether there is an entry of that name.
     pub fn has(&self, file: &str) -> bool {
         self.mode(file).is_some()
     }
 
-    /// Whether that is a socket.
+    /// Whether that entry is a socket.
     pub fn is_socket(&self, file: &str) -> bool {
         self.mode(file)
             .is_some_and(|m| m & libc::S_IFMT == libc::S_IFSOCK)
     }
 
-    /// Sets who may use a file that was made here.
+    /// Sets the permissions of a file that was created here.
     pub fn set_mode(&self, file: &str, mode: libc::mode_t) -> io::Result<()> {
         let file = name(OsStr::new(file))?;
-        // SAFETY: a descriptor in hand, and a text that ends.
+        // SAFETY: an open descriptor and a terminated string.
         checked(unsafe { libc::fchmodat(self.folder.as_raw_fd(), file.as_ptr(), mode, 0) })?;
         Ok(())
     }
@@ -171,7 +173,7 @@ mod tests {
         let socket = std::os::unix::net::UnixListener::bind(p.path_of("2")).expect("binds");
         assert!(p.is_socket("2"));
         drop(socket);
-        // Somebody who owns the place exchanges the folder.
+        // The owner of the place replaces the folder.
         let victim = base.join("victim");
         fs::create_dir(&victim).expect("makes a folder");
         fs::write(victim.join("1"), "").expect("makes a file");
@@ -179,21 +181,21 @@ mod tests {
         symlink(&victim, &path).expect("makes a link");
         p.remove("1").expect("removes its own");
         assert!(victim.join("1").exists() && !base.join("away/1").exists());
-        // A link is no folder, and a place that others may write to is none for folders.
+        // A link is not accepted as a folder, nor a parent that others may write to.
         assert!(Private::make(&path).is_err());
         fs::set_permissions(&base, fs::Permissions::from_mode(0o777)).expect("sets a mode");
         assert!(Private::make(&base.join("other")).is_err());
         assert!(!is_safe_way(&base.join("other")));
         fs::set_permissions(&base, fs::Permissions::from_mode(0o1777)).expect("sets a mode");
         assert!(Private::make(&base.join("other")).is_ok());
-        // Nobody may enter one that was open.
+        // A folder that was open to others is closed to them.
         let open = base.join("open");
         fs::create_dir(&open).expect("makes a folder");
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).expect("sets a mode");
         Private::make(&open).expect("takes it");
         let mode = fs::metadata(&open).expect("is there").mode();
         assert_eq!(mode & 0o777, 0o700);
-        // One that belongs to somebody else is refused.
+        // A folder of another user is refused.
         if user() == 0 {
             let theirs = base.join("theirs");
             fs::create_dir(&theirs).expect("makes a folder");
@@ -201,7 +203,7 @@ mod tests {
             assert!(Private::make(&theirs).is_err());
             assert!(Private::make(&theirs.join("purlin")).is_err());
             assert!(!is_safe_way(&theirs.join("purlin")));
-            // So is a good place that a link of theirs leads to.
+            // So is a good place behind a link of theirs.
             symlink(base.join("victim"), theirs.join("link")).expect("makes a link");
             assert!(Private::make(&theirs.join("link/purlin")).is_err());
             assert!(!base.join("victim/purlin").exists());

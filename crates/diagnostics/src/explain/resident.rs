@@ -1,8 +1,9 @@
-//! Resident memory: the part that the runtime knows of, held against the figures of the system.
+//! Resident memory: what the runtime accounts for, compared with the figures of the system.
 //!
-//! The system tells for each mapping what of it is resident. Mappings are the program and its libraries, stacks of threads, areas
-//! that the runtime has reserved, what the C library's allocator has got for small blocks, and all others: large blocks. For
-//! each of these the runtime, or the allocator, counts for itself what is in use.
+//! The system reports for each mapping how much of it is resident. Mappings are the program and its
+//! libraries, stacks of threads, areas that the runtime has reserved, what the C library's
+//! allocator has obtained for small blocks, and large blocks, which are all the rest. For each of
+//! these, the runtime or the allocator counts for itself what is in use.
 
 use crate::code;
 use crate::json::Json;
@@ -21,9 +22,10 @@ struct Mapping {
     resident: usize,
 }
 
-/// Bytes of addresses that the allocator of glibc reserves at a time for threads; each begins at a multiple of that.
+/// Bytes of address space that glibc's allocator reserves at a time for threads. Each piece begins
+/// at a multiple of that.
 const ARENA: usize = 64 << 20;
-/// Mappings without access below a stack, at most.
+/// Maximum size of an inaccessible mapping below a stack.
 const GUARD: usize = 64 << 10;
 
 fn mapping(line: &str) -> Option<Mapping> {
@@ -40,7 +42,7 @@ fn mapping(line: &str) -> Option<Mapping> {
     })
 }
 
-/// All mappings; empty where the system doesn't tell.
+/// All mappings; empty if the system does not report them.
 fn mappings() -> Vec<Mapping> {
     let mut all: Vec<Mapping> = Vec::new();
     let Ok(file) = File::open("/proc/self/smaps") else {
@@ -63,7 +65,7 @@ fn mappings() -> Vec<Mapping> {
     all
 }
 
-/// The use of a mapping, told by itself and by the one below it.
+/// The use of a mapping, from itself and the mapping below it.
 fn kind(m: &Mapping, below: Option<&Mapping>, areas: &[sys::Area]) -> &'static str {
     let touches = |b: &&Mapping| b.to == m.from;
     if m.name.starts_with("[stack") {
@@ -75,7 +77,7 @@ fn kind(m: &Mapping, below: Option<&Mapping>, areas: &[sys::Area]) -> &'static s
     if !m.name.is_empty() && !m.name.starts_with("[anon") {
         return "program";
     }
-    // The system joins mappings that lie side by side: what of them is in an area is asked for apart.
+    // The system merges adjacent mappings: the part in an area is asked for separately.
     if areas.iter().any(|a| m.from < a.at + a.bytes && a.at < m.to) {
         return "blocks";
     }
@@ -84,26 +86,26 @@ fn kind(m: &Mapping, below: Option<&Mapping>, areas: &[sys::Area]) -> &'static s
     }
     match below.filter(touches) {
         Some(b) if b.access.starts_with("---") && b.to - b.from <= GUARD => "stacks",
-        // What a library keeps in memory that begins as zero.
+        // Zero-initialised memory of a library.
         Some(b) if b.name.starts_with('/') && m.to - m.from <= ARENA => "program",
         _ => "blocks",
     }
 }
 
-/// The bytes of the C library's allocator.
+/// Bytes of the C library's allocator.
 #[derive(Clone, Copy)]
 struct Allocator {
-    /// Bytes that it has got from the system for small blocks.
+    /// Bytes obtained from the system for small blocks.
     got: usize,
-    /// Bytes from these that it has given out.
+    /// Bytes of these that are allocated.
     small: usize,
-    /// Bytes that it has given out as mappings of their own.
+    /// Bytes allocated as mappings of their own.
     mapped: usize,
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn allocator() -> Option<Allocator> {
-    // SAFETY: no arguments, a plain structure as result.
+    // SAFETY: takes no arguments and returns a plain structure.
     let i = unsafe { libc::mallinfo2() };
     Some(Allocator {
         got: i.arena,
@@ -116,21 +118,26 @@ fn allocator() -> Option<Allocator> {
     None
 }
 
-/// Bytes of large blocks that are the allocator's own for small ones: the system joins a full piece of [`ARENA`] bytes with what lies beside
-/// it, so that it looks like a large block. That is so as far as the allocator has more than was `found`, and there are more large
-/// blocks than anybody asked for. `joined` is what is resident of mappings that may be such.
+/// Bytes of apparent large blocks that belong to the allocator's memory for small ones.
+///
+/// The system merges a full piece of [`ARENA`] bytes with its neighbours, so that it looks like a
+/// large block. This holds as far as the allocator has more than was `found`, and there is more
+/// memory in large blocks than was allocated. `joined` is what is resident of mappings that may be
+/// such.
 fn joined_arenas(a: Allocator, found: usize, large: usize, joined: usize) -> usize {
     let missing = a.got.saturating_sub(found);
     let nobodys = large.saturating_sub(a.mapped);
     missing.min(nobodys).min(joined)
 }
 
-/// Whether one of the allocator's pieces may have been joined to this mapping: one has its beginning there.
+/// Whether a piece of the allocator may have been merged into this mapping: the start of one is in
+/// it.
 fn may_hold_arena(m: &Mapping) -> bool {
     m.access.starts_with("rw") && m.from.next_multiple_of(ARENA) < m.to
 }
 
-/// A table of what is known and what is resident, and the sums of both. Null where the system doesn't tell.
+/// A table of known and resident memory, and the sums of both. Null if the system does not report
+/// it.
 pub fn parts() -> Json {
     let all = mappings();
     let Some(allocator) = allocator().filter(|_| !all.is_empty()) else {
@@ -170,7 +177,7 @@ pub fn parts() -> Json {
     let blocks = sum("blocks").saturating_sub(reserved.iter().sum());
     let (program, stacks) = (sum("program"), sum("stacks"));
     let tables = reserved[1] + reserved[2] + reserved[3];
-    // Of a heap only what was touched takes memory.
+    // Only the touched part of a heap takes memory.
     let heaps = blocks::resident_bytes();
     let large = blocks.saturating_sub(heaps);
     let found = sum("allocator");
@@ -191,7 +198,7 @@ pub fn parts() -> Json {
         ("small_blocks", small.min(arenas), arenas - unused),
         ("unused_in_allocator", unused, unused),
         ("large_heaps", heaps, blocks - large),
-        // Of what was asked for, only what was touched since takes memory.
+        // Only the touched part of an allocation takes memory.
         ("other_large_blocks", mapped.min(rest), rest),
     ];
     let known: usize = rows.iter().map(|r| r.1).sum();
@@ -251,7 +258,7 @@ mod tests {
         };
         // 64 of 160 MiB look like a large block.
         assert_eq!(joined_arenas(a, 96 * M, 80 * M, 70 * M), 64 * M);
-        // Everything is found, or no large block is more than was asked for: nothing is hidden.
+        // All was found, or there is no more in large blocks than was allocated: nothing is hidden.
         assert_eq!(joined_arenas(a, 160 * M, 80 * M, 70 * M), 0);
         assert_eq!(joined_arenas(a, 96 * M, 16 * M, 70 * M), 0);
         assert_eq!(joined_arenas(a, 96 * M, 80 * M, 0), 0);
@@ -266,9 +273,9 @@ mod tests {
     fn what_is_touched_is_resident() {
         let page = sys::page_bytes();
         let at = sys::reserve_rw(16 * page);
-        // SAFETY: mapped, and nobody else's.
+        // SAFETY: mapped by this test, which has no other references to it.
         unsafe { ((at + 3 * page) as *mut u8).write(1) };
-        // Where pages are huge their neighbours are there too.
+        // With huge pages, neighbours are resident, too.
         assert_eq!(sys::resident(at + 3 * page, page), Some(page));
         assert!(sys::resident(at, 16 * page).is_some_and(|n| (page..=16 * page).contains(&n)));
         sys::release(at, 16 * page);

@@ -1,8 +1,10 @@
-//! The holders of binaries and shared regions: the shortest way from a process, a table or a persistent term to each.
+//! Holders of binaries and shared regions: the shortest path to each from a process, a table or a
+//! persistent term.
 //!
-//! The processes that hold most binaries are asked, by tasks as in [`super::survey`], to look through what they have: registers,
-//! stack, dictionary, messages. Tables and persistent terms are looked through here, under their locks. Each look ends after
-//! [`LOOKED`] terms, and all of them after [`PATIENCE`].
+//! The processes that hold most binaries are asked, by tasks as in [`super::survey`], to search
+//! what they have: registers, stack, dictionary, messages. Tables and persistent terms are searched
+//! here, under their locks. Each search ends after [`LOOKED`] terms, and all of them after
+//! [`PATIENCE`].
 
 use super::names;
 use super::survey::Survey;
@@ -17,23 +19,23 @@ use std::collections::HashMap;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Terms that a process, or a table, is looked through for at most: some 20 milliseconds.
+/// Maximum number of terms searched in a process or table, which takes some 20 milliseconds.
 const LOOKED: usize = 200_000;
-/// Messages and objects that are, and processes and tables.
+/// Maximum numbers of messages and objects, and of processes and tables, that are searched.
 const MESSAGES: usize = 10_000;
 const OBJECTS: usize = 50_000;
 const PROCESSES: usize = 32;
 const TABLES: usize = 1_000;
 const PERSISTENT: usize = 10_000;
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Bytes below which nothing is told, and blocks that one holder is told with.
+/// Minimum size in bytes that is reported, and maximum number of blocks reported for a holder.
 const SMALL: usize = 1024;
 const OF_ONE: usize = 1_000;
-/// Steps of a way that are told, and characters of a key.
+/// Maximum numbers of steps of a path, and of characters of a key.
 const STEPS: usize = 12;
 const KEY_CHARS: usize = 40;
 
-/// Something that is held, and the way to it.
+/// A held block, and the path to it.
 struct Way {
     region: bool,
     id: usize,
@@ -44,7 +46,7 @@ struct Way {
     path: Vec<String>,
 }
 
-/// Ways from one holder, and whether there may be more.
+/// Paths from one holder, and whether there may be more.
 struct Ways {
     list: Vec<Way>,
     stopped: bool,
@@ -97,7 +99,7 @@ fn ways(holder: &str, roots: &[String], found: Found) -> Ways {
     }
 }
 
-/// The name of a frame, for readers who look for the values in it.
+/// The name of a frame, in which a reader looks for the variable.
 fn frame(place: Option<&crate::code::Place>) -> String {
     let Some(p) = place else {
         return "a stack frame".into();
@@ -116,8 +118,8 @@ fn frame(place: Option<&crate::code::Place>) -> String {
     }
 }
 
-/// The binaries and regions that the process in the context holds. It is between two of its time slices, or at a receive or in a
-/// native, where its registers are not known and count as empty.
+/// The binaries and regions that the process in the context holds. The process is between two time
+/// slices, or at a receive or in a native, where its registers are unknown and count as empty.
 fn of_process(cx: &mut Cx, holder: &str) -> Ways {
     let mut roots: Vec<Term> = Vec::new();
     let mut said: Vec<String> = Vec::new();
@@ -125,7 +127,7 @@ fn of_process(cx: &mut Cx, holder: &str) -> Ways {
     let mut words = Vec::new();
     let (mut p, end) = (cx.heap.stop, cx.heap.hend);
     while !p.is_null() && p < end {
-        // SAFETY: words of the stack, from its top to the end of the block.
+        // SAFETY: words of the stack, between its top and the end of the block.
         words.push(unsafe { *p });
         p = p.wrapping_add(1);
     }
@@ -134,7 +136,7 @@ fn of_process(cx: &mut Cx, holder: &str) -> Ways {
         roots.push(t);
         said.push(format!("argument {} of what it calls next", n + 1));
     }
-    // The first return address is that of the frame on top, whose function is where the process is.
+    // The first return address is that of the top frame, whose function is the current one.
     let mut first = true;
     let mut name = frame(place.as_ref());
     for t in words {
@@ -187,7 +189,7 @@ fn of_tables(until: Instant) -> (Vec<Ways>, bool) {
             true => show(t.name()),
             false => crate::ets::id(t, &mut fragment).map_or_else(String::new, show),
         };
-        // SAFETY: nothing of it is used any more.
+        // SAFETY: nothing in it is used any more.
         unsafe { fragment.destroy() };
         let holder = format!("table {id} of {}", names::pid(t.owner()));
         let key = t.options.keypos;
@@ -227,7 +229,7 @@ fn of_persistent_terms() -> Ways {
     };
     let mut n = 0;
     let mut left = LOOKED;
-    crate::bif::persistent::each(|k, v| {
+    crate::natives::persistent::each(|k, v| {
         n += 1;
         let found = search(&[v], left);
         left = left.saturating_sub(found.looked);
@@ -241,8 +243,8 @@ fn of_persistent_terms() -> Ways {
     all
 }
 
-/// The largest of what is held, each with the shortest way to it and how many other ways are known; and whether there may
-/// be more.
+/// The largest held blocks, each with the shortest path to it and the number of other known paths;
+/// and whether there may be more.
 pub fn held(survey: &Survey, top: usize) -> (Json, bool) {
     let until = Instant::now() + PATIENCE;
     let (tell, told) = mpsc::channel();
@@ -276,7 +278,7 @@ pub fn held(survey: &Survey, top: usize) -> (Json, bool) {
             None => list.push((way, 1)),
             Some((known, holders)) => {
                 *holders += 1;
-                // Parts that several use may be the same ones.
+                // Parts that several holders use may be the same.
                 let used = known.used.max(way.used);
                 if way.path.len() < known.path.len() {
                     *known = way;
@@ -290,7 +292,7 @@ pub fn held(survey: &Survey, top: usize) -> (Json, bool) {
     (Json::List(list.collect()), stopped)
 }
 
-/// A copy is worth it where the kept bytes are so many times the used ones.
+/// Ratio of kept to used bytes from which copying the used part pays.
 const WASTE: usize = 4;
 
 fn json(w: &Way, holders: usize) -> Json {

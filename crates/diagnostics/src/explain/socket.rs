@@ -1,13 +1,17 @@
-//! The socket that `purlin explain` asks: `PID` in a folder that only its owner may enter.
+//! The socket for `purlin explain`, named by the process number, in a folder that only its owner
+//! may enter.
 //!
-//! The folder is `purlin` in `XDG_RUNTIME_DIR`, or `/tmp/purlin-USER`, with the number of the user. One thread answers, one request
-//! after the other. A request is a line; the answer is JSON, after which the connection is closed.
+//! The folder is `purlin` in `XDG_RUNTIME_DIR`, or `/tmp/purlin-USER` with the number of the user.
+//! One thread answers, one request after the other. A request is a line; the answer is JSON, after
+//! which the connection is closed.
 //!
 //! # Invariants
-//! * Whoever connects is the user that the emulator runs as, or root: the system says who it is. So it is the other way round.
-//! * What is made and taken away lies in a folder that is [held open](Private): variables may name a place of somebody else.
-//! * A client that says nothing, too much, or doesn't read, is left after [`PATIENCE`].
-//! * Where the socket can't be made the emulator runs without.
+//! * A client runs as the emulator's user or root, according to the system. The client checks the
+//!   same of the emulator.
+//! * Files are created and removed in a folder that is [held open](Private), since variables may
+//!   name a place of another user.
+//! * A client that sends nothing, sends too much, or does not read is dropped after [`PATIENCE`].
+//! * If the socket cannot be made, the emulator runs without it.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -21,13 +25,13 @@ use std::time::{Duration, Instant};
 use super::private::{Private, user};
 
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of a request, at most.
+/// Maximum size of a request, in bytes.
 const REQUEST: usize = 4096;
 
-/// The folder of the socket, and its name there.
+/// The folder of the socket, and the socket's name in it.
 static MADE: OnceLock<(Private, String)> = OnceLock::new();
 
-/// Folders where sockets may be, the best first.
+/// Folders where sockets may be, in order of preference.
 pub fn folders() -> Vec<PathBuf> {
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let usual = PathBuf::from(format!("/run/user/{}", user()));
@@ -41,14 +45,14 @@ pub fn folders() -> Vec<PathBuf> {
     all
 }
 
-/// Where the socket of the emulator with that process number may be.
+/// Possible paths of the socket of the emulator with that process number.
 pub fn paths(pid: u32) -> Vec<PathBuf> {
     let mut all = folders();
     all.iter_mut().for_each(|d| d.push(pid.to_string()));
     all
 }
 
-/// The process numbers of this user's emulators that can be asked.
+/// The process numbers of this user's emulators that answer requests.
 pub fn running() -> Vec<u32> {
     let mut all = Vec::new();
     for folder in folders() {
@@ -56,7 +60,7 @@ pub fn running() -> Vec<u32> {
         let entries = own.then(|| fs::read_dir(&folder).ok()).flatten();
         for entry in entries.into_iter().flatten().flatten() {
             let pid = entry.file_name().to_str().and_then(|n| n.parse().ok());
-            // One that has ended without taking its socket away has nobody behind it.
+            // A socket left behind by an emulator that has ended accepts no connection.
             if let Some(pid) = pid
                 && UnixStream::connect(entry.path()).is_ok()
             {
@@ -69,10 +73,10 @@ pub fn running() -> Vec<u32> {
     all
 }
 
-/// Sends a request to a socket of this user's and gives all of the answer.
+/// Sends a request to a socket of this user and returns the whole answer.
 pub fn ask(path: &Path, request: &str, patience: Duration) -> io::Result<String> {
     let mut stream = UnixStream::connect(path)?;
-    // Where anybody may make a folder of this name, another user may have put a socket of his own.
+    // In a place where anyone may create this folder, another user may have put a socket.
     if peer(&stream) != Some(user()) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
@@ -84,7 +88,7 @@ pub fn ask(path: &Path, request: &str, patience: Duration) -> io::Result<String>
     Ok(answer)
 }
 
-/// Makes the socket, and answers on a thread of its own.
+/// Creates the socket, and answers requests on a thread of its own.
 pub(super) fn serve() {
     let Some(listener) = folders().iter().find_map(|d| listen(d).ok()) else {
         return;
@@ -97,7 +101,7 @@ pub(super) fn serve() {
             for stream in listener.incoming() {
                 match stream {
                     Ok(stream) => drop(respond(stream)),
-                    // No descriptor is left, perhaps: there may be one later.
+                    // There may be no descriptor left now, and one later.
                     Err(_) => std::thread::sleep(Duration::from_secs(1)),
                 }
             }
@@ -108,16 +112,17 @@ pub(super) fn serve() {
 }
 
 fn listen(folder: &Path) -> io::Result<UnixListener> {
-    // The folder that holds it is there, or it is not one for this user.
+    // Its parent must exist; otherwise the place is not for this user.
     let folder = Private::make(folder)?;
     let name = std::process::id().to_string();
     let path = folder.path_of(&name);
     if folder.has(&name) {
-        // An emulator with this number has ended without taking it away; one that is alive (in another container) keeps it.
+        // Left by an emulator with this number that ended without removing it. A live one (in
+        // another container) keeps it.
         if UnixStream::connect(&path).is_ok() {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        // What is no socket was not made by an emulator.
+        // An emulator does not create anything but a socket.
         if !folder.is_socket(&name) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -132,7 +137,7 @@ fn listen(folder: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// The emulator ends.
+/// Removes the socket when the emulator exits.
 fn remove() {
     if let Some((folder, name)) = MADE.get() {
         let _ = folder.remove(name);
@@ -168,7 +173,8 @@ fn peer(stream: &UnixStream) -> Option<u32> {
         gid: u32::MAX,
     };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the option is one of local sockets, and fills in the structure whose size is given.
+    // SAFETY: the option is defined for local sockets, and fills in the structure of the given
+    // size.
     let done = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),
@@ -185,7 +191,7 @@ fn peer(stream: &UnixStream) -> Option<u32> {
 #[cfg(not(target_os = "linux"))]
 fn peer(stream: &UnixStream) -> Option<u32> {
     let (mut uid, mut gid) = (u32::MAX, u32::MAX);
-    // SAFETY: both pointers lead to numbers of this frame.
+    // SAFETY: both pointers are to numbers of this frame.
     let done = unsafe { libc::getpeereid(stream.as_raw_fd(), &raw mut uid, &raw mut gid) };
     (done == 0).then_some(uid)
 }

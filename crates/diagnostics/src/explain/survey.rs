@@ -1,13 +1,15 @@
-//! A survey of processes, each asked about itself: memory, messages, binaries.
+//! A survey of processes, each of which reports its memory, messages and binaries.
 //!
-//! Each process is asked by a task, as by `process_info/2`, and answers between two of its time slices. The asker waits for
-//! [`PATIENCE`] in all; a process that runs a long native until then is counted as silent. Of more than [`ASKED`] processes all that
-//! have names are asked, and of the others every second, third and so on, which stands for as many in the sums.
+//! Each process is asked by a task, as by `process_info/2`, and answers between two of its time
+//! slices. The survey waits for [`PATIENCE`] in total; a process that is in a long native until
+//! then counts as silent. If there are more than [`ASKED`] processes, all registered ones are asked
+//! and a sample of the others (every second, third and so on), each of which stands for several in
+//! the sums.
 
 use super::names;
-use crate::bif::process_info;
 use crate::cx::Cx;
 use crate::json::Json;
+use crate::natives::process::process_info;
 use crate::process::registry;
 use crate::process::{self, Enter};
 use crate::sched;
@@ -17,22 +19,22 @@ use std::collections::HashSet;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Processes that are asked, at most.
+/// Maximum number of processes that are asked.
 const ASKED: usize = 20_000;
-/// Tasks that are under way at a time.
+/// Maximum number of tasks in progress.
 const AT_ONCE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long to wait at the end for schedulers to come to the end of their time slices.
+/// Time to wait, at the end, for schedulers to reach the end of their time slices.
 const STOP: Duration = Duration::from_millis(200);
 
 /// The answer of a process.
 struct Row {
     pid: Term,
-    /// Processes that were not asked in its place, itself included.
+    /// Number of processes that it stands for, itself included.
     stands_for: usize,
     /// The function that it was started with.
     initial: String,
-    /// Its state now.
+    /// The function that it is in.
     current: Json,
     memory: usize,
     heap: usize,
@@ -71,7 +73,7 @@ fn row(cx: &mut Cx, stands_for: usize) -> Row {
     }
 }
 
-/// The function that a process was started with: what `proc_lib` remembers, if it was started by that.
+/// The function that a process was started with: as recorded by `proc_lib`, if that started it.
 pub(crate) fn initial(cx: &mut Cx) -> String {
     let key = atom::intern("$initial_call");
     let noted = cx.process().ext().and_then(|e| e.dict.get(key));
@@ -82,15 +84,15 @@ pub(crate) fn initial(cx: &mut Cx) -> String {
     {
         return names::function(m, f, a);
     }
-    // SAFETY: exports are never freed; null or one of them.
+    // SAFETY: null or an export, and exports are never freed.
     match unsafe { cx.process().initial_call.as_ref() } {
         Some(e) => names::function(e.module, e.function, e.arity),
         None => "unknown".into(),
     }
 }
 
-/// Asks processes, each by a task of its own, with what stands beside it. Those that have ended say nothing, nor do those that
-/// don't answer in time.
+/// Asks processes, each by a task, with the value given beside it. Processes that have ended or do
+/// not answer in time are left out.
 fn ask_each<T: Copy + Send + 'static, R: Send + 'static>(
     pids: &[(Term, T)],
     f: fn(&mut Cx, T) -> R,
@@ -132,7 +134,7 @@ pub(crate) fn ask<R: Send + 'static>(pids: &[Term], f: fn(&mut Cx) -> R) -> Vec<
 fn survey() -> Survey {
     let processes = process::table().live();
     let step = processes.div_ceil(ASKED).max(1);
-    // Those that have names are few, and of interest one by one.
+    // Registered processes are few, and each is of interest.
     let named: HashSet<Term> = registry::names()
         .into_iter()
         .filter_map(registry::whereis)
@@ -150,7 +152,7 @@ fn survey() -> Survey {
 }
 
 impl Survey {
-    /// The processes that refer to most binaries and regions, and what they are called.
+    /// The processes that refer to most binaries and regions, and their names.
     pub fn holders(&self, most: usize) -> Vec<(Term, String)> {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         rows.retain(|r| r.binaries + r.regions > 0);
@@ -165,7 +167,7 @@ impl Survey {
             .collect()
     }
 
-    /// The first `top` by a number that isn't zero, what they have in common, and sums.
+    /// The first `top` processes by a number that is not zero, their common properties, and sums.
     fn json(mut self, top: usize, by: fn(&Row) -> usize) -> Json {
         self.rows.sort_by_key(|r| std::cmp::Reverse(by(r)));
         let sum = |f: fn(&Row) -> usize| {
@@ -196,7 +198,7 @@ impl Survey {
         ])
     }
 
-    /// Processes that were started with the same function, put together.
+    /// Processes combined by the function that they were started with.
     fn kinds(&self, top: usize, by: fn(&Row) -> usize) -> Json {
         let mut kinds: Vec<(&str, usize, usize)> = Vec::new();
         let mut places = std::collections::HashMap::new();
@@ -224,7 +226,7 @@ impl Survey {
     }
 }
 
-/// The name that a process is registered by.
+/// The name under which a process is registered.
 fn registered(pid: Term) -> Option<String> {
     let name = registry::names()
         .into_iter()
@@ -249,18 +251,18 @@ impl Row {
     }
 }
 
-/// The bytes that a process keeps, binaries included, whoever else has them.
+/// Bytes that a process keeps alive, binaries included, even if others hold them, too.
 fn holds(r: &Row) -> usize {
     r.memory + r.binaries
 }
 
-/// Who holds what, with the binaries that each has.
+/// The largest holders, with the binaries of each.
 pub fn holders(top: usize) -> Json {
     survey().json(top, holds)
 }
 
-/// As [`holders`], where the emulator ends: schedulers are stopped for good, and processes that don't run then are looked at. Those that do
-/// are silent.
+/// As [`holders`], at the exit of the emulator: schedulers have stopped for good. Processes that
+/// are not running are looked at; the others are silent.
 pub fn holders_at_end(top: usize) -> Json {
     sched::stop(STOP);
     let mut cx = Cx::boxed(0);
@@ -275,7 +277,8 @@ pub fn holders_at_end(top: usize) -> Json {
         if !state.is_alive() || state.is_running() || state.is_exiting() {
             continue;
         }
-        // SAFETY: schedulers have stopped, so that a process which doesn't run is nobody's but this thread's. It is given back as it was.
+        // SAFETY: schedulers have stopped, so a process that is not running belongs to this thread.
+        // It is left as it was.
         unsafe {
             let (pc, live) = ((*p).pc, (*p).live as usize);
             cx.enter(p);

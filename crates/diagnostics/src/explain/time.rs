@@ -1,4 +1,4 @@
-//! Where processes compute, and where they wait.
+//! The places where processes compute, and where they wait.
 
 use super::copies::{Cause, causes_of, word};
 use super::names;
@@ -8,7 +8,7 @@ use crate::sched;
 use crate::waits;
 use purlin_term::atom;
 
-/// Modules whose receive loops wait for whatever comes: such a wait is no delay of anything.
+/// Modules whose receive loops wait for requests: such a wait delays nothing.
 const IDLE: &[&str] = &[
     "gen_server",
     "gen_statem",
@@ -43,7 +43,7 @@ const IDLE: &[&str] = &[
     "Elixir.IEx.Evaluator",
 ];
 
-/// Modules in which a process that waits for a message waits for the other side of a connection, or a file.
+/// Modules in which a process that waits for a message waits for a peer or a file.
 const CONNECTION: &[&str] = &[
     "prim_inet",
     "gen_tcp",
@@ -84,14 +84,14 @@ fn worked(c: &Cause) -> Json {
     ])
 }
 
-/// Whether the innermost frame is of one of those modules.
+/// Whether the innermost frame is in one of these modules.
 fn innermost(stack: &[Frame], modules: &[&str]) -> bool {
     stack
         .first()
         .is_some_and(|f| modules.contains(&atom::name(f.module)))
 }
 
-/// The kind of message that a process waits for in a receive, by the code that it is in.
+/// The kind of message that a process waits for, according to the code of its receive.
 fn what(c: &Cause) -> &'static str {
     let own = c.stack.iter().any(names::is_own);
     match c.kind {
@@ -107,7 +107,7 @@ fn seconds(nanoseconds: u64) -> Json {
 
 pub fn latency(top: usize) -> Vec<(String, Json)> {
     let mut all = causes_of(Kind::is_wait);
-    // Those that wait for whatever comes come last.
+    // Idle waits come last.
     all.sort_by_key(|c| (what(c) == "idle", std::cmp::Reverse(c.sums.copied)));
     let list: Vec<Json> = all.iter().take(top).map(waited).collect();
     let left_out = all.len() - list.len();
@@ -135,7 +135,7 @@ pub fn latency(top: usize) -> Vec<(String, Json)> {
     ]
 }
 
-/// Processes that wait since a while, of those that are timed.
+/// Timed processes that have been waiting for a while.
 fn under_way() -> Json {
     let all = waits::under_way();
     let longest = all.iter().map(|w| w.1).max().unwrap_or(0);
@@ -147,7 +147,8 @@ fn under_way() -> Json {
     ])
 }
 
-/// The length below which `share` of a kind's waits are, in seconds: a power of two in microseconds.
+/// The duration in seconds, a power of two in microseconds, that `share` of a kind's waits stay
+/// below.
 fn below(w: &Wait, share: f64) -> Json {
     let mut sum = 0;
     for (i, n) in w.lengths.iter().enumerate() {

@@ -1,13 +1,13 @@
-//! Writes to files, sockets and programs, and how they go out.
+//! Writes to files, sockets and external programs, and how they are batched.
 
 use super::copies::{Cause, causes_of, word};
 use super::names;
 use crate::accounts::Kind;
 use crate::json::Json;
 
-/// Bytes of a system call below which it costs more than what it writes.
+/// Size in bytes below which the system call costs more than the data.
 const SMALL_CALL: u64 = 1024;
-/// Writes by a line from which on there is something to be won.
+/// Number of writes by a line from which a change pays.
 const MANY: u64 = 100;
 
 pub fn writes(top: usize) -> Vec<(String, Json)> {

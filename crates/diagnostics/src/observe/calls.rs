@@ -1,7 +1,7 @@
-//! The trace of a function: so many calls, for so long, and then it is off.
+//! The trace of a function, limited in calls and time.
 //!
-//! The one that asked for it may be gone. So the emulator itself ends it: after the last call, at its time, or when nobody has
-//! asked for what was seen for [`PATIENCE`].
+//! The client that requested it may go away, so the emulator itself ends the trace: after the last
+//! call, at its time limit, or when nobody has asked for the calls for [`PATIENCE`].
 
 use super::lease::{self, Thing};
 use super::query::Query;
@@ -13,28 +13,29 @@ use purlin_term::{Term, am, atom};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a trace may go on, in seconds, and what it does if nothing else is asked for.
+/// Time limit of a trace in seconds, maximum and default.
 const SECONDS: usize = 60;
 const USUAL_SECONDS: usize = 10;
 const USUAL_CALLS: usize = 100;
-/// How long it goes on if nobody asks.
+/// Time after which a trace ends if nobody asks for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long what was seen is kept after the last request for it.
+/// Time for which recorded calls are kept after the last request for them.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// The last watch, for what it has seen: it may be over. When it was asked for.
+/// The last watch, which may be over, and the time of the last request for it.
 static LAST: Mutex<Option<(Arc<Watch>, Instant)>> = Mutex::new(None);
 
 fn last() -> MutexGuard<'static, Option<(Arc<Watch>, Instant)>> {
     LAST.lock()
 }
 
-/// Module, function and arity that a text names: `m:f/1`, `'m':'f'/1`, `Mod.f/1`, or without the arity. Only atoms that
-/// exist are found: nothing that isn't loaded is called.
+/// Module, function and arity from a text: `m:f/1`, `'m':'f'/1`, `Mod.f/1`, or without arity.
+/// Creates no atoms: code that is not loaded is never called.
 fn function(text: &str) -> Option<(Term, Term, Option<u32>)> {
     let text = text.trim();
-    // A function may be called `/`, so what stands behind the last one is an arity only if it is a number.
+    // A function may have the name `/`, so the text behind the last one is an arity only if it is a
+    // number.
     let (name, arity) = match text.rsplit_once('/') {
         Some((name, n)) if n.parse::<u32>().is_ok() => (name, n.parse().ok().filter(|n| *n < 256)),
         _ => (text, None),
@@ -72,7 +73,7 @@ pub(super) fn begin(q: &Query) -> Result<Vec<(String, Json)>, String> {
         ));
     }
     let time = Duration::from_secs(seconds as u64);
-    // What ends it is there before it begins.
+    // What ends the trace is there before the trace begins.
     if !lease::keep(Thing::Calls, Instant::now() + time.min(PATIENCE)) {
         return Err("no thread can be started that ends it".into());
     }
@@ -85,13 +86,13 @@ pub(super) fn begin(q: &Query) -> Result<Vec<(String, Json)>, String> {
         patience: PATIENCE,
     };
     let w = watch::begin(wish, full).ok_or_else(none)?;
-    // The thread may have found it too early.
+    // The thread may have found the watch too early.
     let _ = lease::keep(Thing::Calls, w.ends());
     *last() = Some((w, Instant::now()));
     trace(q)
 }
 
-/// The last call that was asked for has come: the thread of `lease` does the rest.
+/// The last requested call has come: the thread of `lease` does the rest.
 fn full() {
     let _ = lease::keep(Thing::Calls, Instant::now());
 }
@@ -103,7 +104,8 @@ pub(super) fn end(q: &Query) -> Result<Vec<(String, Json)>, String> {
     trace(q)
 }
 
-/// Ends a watch that is over, and forgets what it has seen a while after that. One that somebody has asked for since goes on.
+/// Ends a watch that is over, and forgets its calls some time later. A watch that was requested
+/// since continues.
 pub(super) fn time_is_over() {
     if let Some(w) = watch::current() {
         if !w.is_over() {
@@ -121,7 +123,7 @@ pub(super) fn time_is_over() {
     }
 }
 
-/// The calls that were seen so far. Asking prolongs a trace that is still on.
+/// The calls recorded so far. A request prolongs a trace that is still on.
 pub(super) fn trace(_: &Query) -> Result<Vec<(String, Json)>, String> {
     let w = match &mut *last() {
         Some((w, asked)) => {
@@ -149,7 +151,7 @@ pub(super) fn trace(_: &Query) -> Result<Vec<(String, Json)>, String> {
     let calls: Vec<Json> = w.calls(|all| all.iter().map(told).collect());
     let pairs: [(&str, Json); 6] = [
         ("on", on.into()),
-        // Whether the breakpoints are there: for a moment after the end they may be.
+        // Whether the breakpoints are set, which may be so for a moment after the end.
         ("set", current.into()),
         ("function", name.into()),
         ("left_s", left.as_secs_f64().into()),

@@ -1,4 +1,5 @@
-//! Stacks with what they cost, for flame graphs: what was allocated and copied since the start, and where time goes now.
+//! Stacks with their costs, for flame graphs: memory allocated and copied since the start, and
+//! where time goes now.
 
 use super::lease::{self, Thing};
 use super::query::Query;
@@ -9,9 +10,9 @@ use purlin_kernel::profile;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Stacks that are told, the largest. Of the others there is a sum.
+/// Number of the largest stacks in an answer. The others are summed.
 const STACKS: usize = 1000;
-/// The kinds of causes that copy from one place to another.
+/// The kinds of causes that copy.
 const COPIES: [Kind; 7] = [
     Kind::Message,
     Kind::Spawn,
@@ -21,7 +22,7 @@ const COPIES: [Kind; 7] = [
     Kind::TableOut,
     Kind::Asked,
 ];
-/// For how long samples of time are taken after the last request for them.
+/// Duration of time sampling after the last request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) fn flame(q: &Query) -> Result<Vec<(String, Json)>, String> {
@@ -68,7 +69,7 @@ fn told(kind: &str, unit: &str, mut stacks: Stacks, lost: u64) -> Vec<(String, J
     let mut rows: Vec<Json> = Vec::new();
     for (frames, weight) in stacks.iter().take(STACKS) {
         let mut row: Vec<Json> = vec![(*weight).into()];
-        // The outermost first, as they are drawn.
+        // Outermost frame first, as flame graphs are drawn.
         for f in frames.iter().rev() {
             let index = *places.entry(f).or_insert_with(|| {
                 functions.push(names::frame(f));

@@ -1,26 +1,26 @@
-//! Leases: things that are on only as long as somebody looks. Each has a time at which it goes off by itself.
+//! Leases: functions that stay on only while someone looks. Each ends by itself at some time.
 //!
-//! Whoever looks may be gone at any time without a word. So a thread of its own, which is there while anything is on, turns
-//! off what nobody has asked for any more.
+//! Clients may go away at any time without notice. So a thread, which exists while any lease is on,
+//! turns off what nobody has asked for.
 
 use purlin_term::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
-/// A thing that is on for a while.
+/// A function under lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Thing {
     /// Samples of where schedulers spend their time.
     Samples,
     /// The trace of a function.
     Calls,
-    /// The counts of the last look at processes, to be compared with the next.
+    /// The counts of the last look at processes, for comparison with the next.
     Processes,
 }
 
 const THINGS: [Thing; 3] = [Thing::Samples, Thing::Calls, Thing::Processes];
 
 impl Thing {
-    /// Its time is over. Does nothing where it was renewed meanwhile, or is off.
+    /// Turns it off. Has no effect if the lease was renewed meanwhile, or is off.
     fn end(self) {
         match self {
             Thing::Samples => purlin_kernel::profile::stop(),
@@ -32,7 +32,7 @@ impl Thing {
 
 struct All {
     until: [Option<Instant>; THINGS.len()],
-    /// There is a thread that looks to it.
+    /// Whether the thread exists.
     watched: bool,
 }
 
@@ -46,7 +46,8 @@ fn all() -> MutexGuard<'static, All> {
     ALL.lock()
 }
 
-/// A thing is on until then, unless this is called again. False: there can be no thread that turns it off, so it must not be on.
+/// Keeps a lease on until then, unless it is renewed. Returns false if there can be no thread to
+/// turn it off, so it must not be turned on.
 #[must_use]
 pub fn keep(thing: Thing, until: Instant) -> bool {
     let mut a = all();
@@ -64,7 +65,7 @@ pub fn keep(thing: Thing, until: Instant) -> bool {
     a.watched
 }
 
-/// Ends when nothing is on.
+/// The body of the thread, which ends when no lease is on.
 fn watch() {
     let mut a = all();
     loop {
@@ -72,7 +73,7 @@ fn watch() {
         let due = |t: &Thing| a.until[*t as usize].is_some_and(|u| u <= now);
         if let Some(thing) = THINGS.into_iter().find(due) {
             a.until[thing as usize] = None;
-            // It may take locks of others.
+            // Ending may take other locks.
             drop(a);
             thing.end();
             a = all();

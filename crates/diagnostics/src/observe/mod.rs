@@ -1,13 +1,15 @@
-//! The answers to `purlin observe`: a look at the running system, view by view, as JSON.
+//! The answers to `purlin observe`: the running system, view by view, as JSON.
 //!
-//! A request is a line on the socket of [`crate::explain`]: `observe`, the name of a view ([`VIEWS`]), and words `key=value`, whose
-//! values are percent-encoded. The answer is an object.
+//! A request is a line on the socket of [`crate::explain`]: `observe`, the name of a view
+//! ([`VIEWS`]), and words `key=value`, with percent-encoded values. The answer is an object.
 //!
 //! # Invariants
-//! * Lists are sorted, filtered and cut here: an answer is bounded, whatever runs, and so is what it takes to make it.
-//! * Nothing is on when nobody asks: what a view turns on (samples, the trace of a function) goes off by itself soon after the
-//!   last request for it. See [`lease`].
-//! * The program is not changed. Work in its processes is done between two of their time slices, and is bounded.
+//! * Lists are sorted, filtered and cut here: an answer and the effort for it are bounded, whatever
+//!   runs.
+//! * Nothing stays on when nobody asks: what a view turns on (samples, the trace of a function)
+//!   ends by itself soon after the last request for it. See [`lease`].
+//! * The program is not changed. Work in its processes is done between two of their time slices,
+//!   and is bounded.
 
 mod calls;
 mod flame;
@@ -24,10 +26,10 @@ use crate::json::Json;
 use query::Query;
 use std::time::Instant;
 
-/// The form of answers. It grows by new fields; what a field means doesn't change.
+/// The format of answers. It may gain fields; the meaning of a field does not change.
 pub const SCHEMA: &str = "purlin-observe/1";
 
-/// The answer about one part of the system.
+/// A view of one part of the system.
 struct View {
     name: &'static str,
     keys: &'static [&'static str],
@@ -89,7 +91,7 @@ static VIEWS: &[View] = &[
     },
 ];
 
-/// The answer to what follows `observe` in a request, or why there is none.
+/// The answer to the words after `observe` in a request, or the reason why there is none.
 pub fn answer(words: &str) -> Result<Json, String> {
     let (began, computed) = (Instant::now(), clock::thread_time());
     let mut words = words.split_whitespace();

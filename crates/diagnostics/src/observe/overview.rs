@@ -7,7 +7,7 @@ use crate::json::Json;
 use crate::{clock, options, port, process, sched};
 use purlin_term::{atom, gc, node, region};
 
-/// Numbers that grow are told as they are: who asks twice knows how fast.
+/// Counters are reported as they are, so that a client that asks twice can compute rates.
 pub fn overview(_: &Query) -> Result<Vec<(String, Json)>, String> {
     let (tables, _) = crate::ets::totals();
     let (regions, region_count) = region::counted_totals();
@@ -27,7 +27,7 @@ pub fn overview(_: &Query) -> Result<Vec<(String, Json)>, String> {
         ("node", atom::name(node::this_name()).into()),
         ("uptime_s", explain::uptime().into()),
         ("accounts", crate::accounts::on().into()),
-        // What the other times are compared with.
+        // The reference for the other times.
         ("clock_ns", (clock::elapsed().max(0) as u64).into()),
         (
             "processes",
@@ -63,7 +63,7 @@ pub fn overview(_: &Query) -> Result<Vec<(String, Json)>, String> {
     Ok(pairs.into_iter().map(|(k, v)| (k.to_string(), v)).collect())
 }
 
-/// None where all is interpreted.
+/// Null if everything is interpreted.
 fn machine_code() -> Json {
     let Some((functions, bytes, limit)) = report::totals() else {
         return Json::Null;

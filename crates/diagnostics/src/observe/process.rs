@@ -1,10 +1,11 @@
-//! One process: what it is, what it does and what it holds, as it says itself between two of its time slices.
+//! One process: its properties, its activity and its data, as it reports them between two time
+//! slices.
 
 use super::query::Query;
-use crate::bif::process_info;
 use crate::cx::Cx;
 use crate::explain::{names, survey};
 use crate::json::Json;
+use crate::natives::process::process_info;
 use crate::process::SENSITIVE;
 use crate::signal::receive;
 use purlin_runtime::backtrace;
@@ -12,7 +13,7 @@ use purlin_term::frag::Fragment;
 use purlin_term::preview::preview;
 use purlin_term::{Term, map};
 
-/// Items that are told as text.
+/// Items that are reported as text.
 const ITEMS: &[&str] = &[
     "status",
     "priority",
@@ -32,19 +33,19 @@ const ITEMS: &[&str] = &[
     "last_calls",
     "sequential_trace_token",
 ];
-/// Elements of a list: links, monitors.
+/// Maximum number of elements of a list of links or monitors.
 const OTHERS: usize = 50;
-/// Frames of the stack, slots of a frame, and slots of them all.
+/// Maximum numbers of stack frames, of slots of a frame, and of slots in total.
 const FRAMES: usize = 40;
 const SLOTS: usize = 16;
 const ALL_SLOTS: usize = 200;
-/// Messages, entries of the dictionary.
+/// Maximum number of messages, and of entries of the dictionary.
 const MESSAGES: usize = 20;
 const ENTRIES: usize = 50;
-/// Characters of a term.
+/// Characters kept of a term.
 const TEXT: usize = 400;
 
-/// The local pid that a text names: `<0.12.3>`.
+/// The local pid with that text, such as `<0.12.3>`.
 pub(super) fn pid(text: &str) -> Option<Term> {
     let inner = text.trim().strip_prefix('<')?.strip_suffix('>')?;
     let mut numbers = inner.split('.').map(|n| n.parse::<u64>().ok());
@@ -97,7 +98,7 @@ fn told(cx: &mut Cx) -> Vec<(String, Json)> {
     let monitored_by = others("monitored_by");
     let name = process_info::item(cx, &mut f, "registered_name");
     let name = name.filter(|n| n.is_atom()).map(|n| preview(n, TEXT));
-    // SAFETY: nothing of it is used any more: all was written down.
+    // SAFETY: nothing in it is used any more: everything was formatted.
     unsafe { f.destroy() };
     let mut messages = Vec::new();
     let mut dictionary = Vec::new();
@@ -141,7 +142,7 @@ fn told(cx: &mut Cx) -> Vec<(String, Json)> {
     pairs.into_iter().map(|(k, v)| (k.to_string(), v)).collect()
 }
 
-/// Functions with their lines, the innermost first, and what their slots of the stack hold.
+/// Functions with their lines, innermost first, and the contents of their stack slots.
 fn stack(cx: &Cx, sensitive: bool) -> Json {
     let mut left = ALL_SLOTS;
     let frames = backtrace::frames(cx, FRAMES).into_iter().map(|frame| {
@@ -164,7 +165,7 @@ fn stack(cx: &Cx, sensitive: bool) -> Json {
     Json::List(frames.collect())
 }
 
-/// A slot of the stack, which may be large state: its size goes first.
+/// A stack slot, which may hold a large state: its size comes first.
 fn slot(t: Term) -> String {
     match map::size(t) {
         n if t.is_map() && n > 100 => format!("a map of {n}: {}", preview(t, TEXT)),

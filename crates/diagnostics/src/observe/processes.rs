@@ -1,14 +1,15 @@
-//! Processes in a list: asked one by one, then sorted, filtered and cut.
+//! A list of processes, which are asked one by one, then sorted, filtered and cut.
 //!
-//! Where there are more than [`ASKED`] processes, every second, third and so on is asked: `phase` says which ones, so that who asks again and
-//! again sees all of them in turn. Those that have names are asked each time, and those that `also` names: the ones that were
-//! at the top of the list before.
+//! If there are more than [`ASKED`] processes, a sample of them is asked: every second, third and
+//! so on. `phase` selects the sample, so that a client that asks repeatedly sees all of them in
+//! turn. Registered processes are always asked, and so are those in `also`: the ones that were at
+//! the top of the list before.
 
 use super::lease::{self, Thing};
 use super::query::{Key, Query, sort};
-use crate::bif::process_info;
 use crate::explain::{names, survey};
 use crate::json::Json;
+use crate::natives::process::process_info;
 use crate::process;
 use crate::process::registry;
 use purlin_term::frag::Fragment;
@@ -18,17 +19,17 @@ use purlin_term::{Term, am, atom};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-/// Processes that are asked, at most, beside those with names.
+/// Maximum number of processes that are asked, besides registered ones.
 const ASKED: usize = 20_000;
-/// Processes with names that are asked.
+/// Maximum number of registered processes that are asked.
 const NAMED: usize = 5_000;
-/// Processes that `also` may name.
+/// Maximum number of processes in `also`.
 const ALSO: usize = 100;
-/// Cells of the table that are looked through at a time.
+/// Cells of the table that are examined at a time.
 const CELLS: u32 = 1 << 16;
-/// For how long reductions are remembered to be compared with.
+/// Time for which reductions are remembered for comparison.
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// Characters of a name or label.
+/// Characters kept of a name or label.
 const NAME: usize = 120;
 
 /// The answer of a process.
@@ -43,15 +44,15 @@ struct Row {
     binaries: usize,
     messages: usize,
     reductions: u64,
-    /// Since the last look; None: it wasn't seen then.
+    /// Reductions since the last look; `None` if the process was not seen then.
     recent: Option<u64>,
     name: String,
 }
 
-/// When processes were looked at last, and their reductions then.
+/// The time of the last look at processes, and their reductions then.
 static BEFORE: Mutex<Option<(Instant, HashMap<u64, u64>)>> = Mutex::new(None);
 
-/// Forgets what the last look has left, if that is long ago.
+/// Forgets the reductions of the last look if that was long ago.
 pub(super) fn forget() {
     let mut before = BEFORE.lock();
     if before.as_ref().is_some_and(|b| b.0.elapsed() >= REMEMBERED) {
@@ -71,7 +72,7 @@ fn row(cx: &mut crate::cx::Cx) -> Row {
     };
     let reductions = process_info::item(cx, &mut f, "reductions");
     let reductions = reductions.and_then(|t| t.as_small()).unwrap_or(0);
-    // SAFETY: nothing of it is used any more: the label was written down.
+    // SAFETY: nothing in it is used any more: the label was formatted.
     unsafe { f.destroy() };
     let h = &cx.heap;
     let heap = 8 * (h.block_words() + h.old_block_words() + h.frag_words);
@@ -92,7 +93,7 @@ fn row(cx: &mut crate::cx::Cx) -> Row {
     }
 }
 
-/// The processes that are to be asked, how many there are in all, and of how many each one of them is the one that is asked.
+/// Returns the sampled pids, the total, and the sampling stride.
 pub(super) fn chosen(phase: usize, also: &[Term]) -> (Vec<Term>, usize, usize) {
     let table = process::table();
     let step = table.live().div_ceil(ASKED).max(1);
@@ -186,7 +187,7 @@ pub(super) fn processes(q: &Query) -> Result<Vec<(String, Json)>, String> {
     Ok(pairs.map(|(k, v)| (k.to_string(), v)).into())
 }
 
-/// Gives rows their names, and what they have done since the last look; seconds since that.
+/// Adds names and reductions since the last look to rows. Returns the seconds since that look.
 fn compare(rows: &mut [Row], named: &HashMap<u64, Term>) -> Option<f64> {
     let now = Instant::now();
     let mut before = BEFORE.lock();

@@ -1,9 +1,9 @@
-//! The words of a request: what part of a list is asked for, in which order, and by which text it is filtered.
+//! The words of a request: the part of a list, its order, and the text by which it is filtered.
 
-/// Rows of a list in an answer, if nothing else is asked for, and at most.
+/// Number of rows of a list in an answer: default and maximum.
 const ROWS: usize = 50;
 const MOST_ROWS: usize = 200;
-/// Characters of a filter.
+/// Maximum number of characters of a filter.
 const FILTER: usize = 200;
 
 /// The words `key=value` of a request.
@@ -39,7 +39,7 @@ impl Query {
                 .map_err(|_| format!("{key} takes a number, not '{text}'")),
         }
     }
-    /// The text that a list is filtered by, in small letters.
+    /// The text by which a list is filtered, in lower case.
     pub(super) fn filter(&self) -> Result<String, String> {
         let text = self.text("filter");
         if text.chars().count() > FILTER {
@@ -47,7 +47,7 @@ impl Query {
         }
         Ok(text.to_lowercase())
     }
-    /// Whether the largest come first.
+    /// Whether the order is descending.
     pub(super) fn descends(&self) -> Result<bool, String> {
         match self.text("order") {
             "" | "desc" => Ok(true),
@@ -55,7 +55,7 @@ impl Query {
             other => Err(format!("order is asc or desc, not '{other}'")),
         }
     }
-    /// The part of a list that is asked for.
+    /// The requested part of a list.
     pub(super) fn page<T>(&self, rows: Vec<T>) -> Result<Vec<T>, String> {
         let limit = self.number("limit", ROWS)?.clamp(1, MOST_ROWS);
         let offset = self.number("offset", 0)?;
@@ -63,7 +63,7 @@ impl Query {
     }
 }
 
-/// Decodes a percent-encoded text; None: it is none.
+/// Decodes a percent-encoded text; `None` if it is malformed.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -84,19 +84,19 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The key that a row is sorted by.
+/// A key for sorting rows.
 pub(super) enum Key {
     Number(u64),
     Text(String),
 }
 
-/// Sorts rows. Those that are equal stay as they are.
+/// Sorts rows. The sort is stable.
 pub(super) fn sort<T>(rows: &mut [T], descends: bool, key: impl Fn(&T) -> Key) {
     use std::cmp::Ordering;
     let compare = |a: &Key, b: &Key| match (a, b) {
         (Key::Number(a), Key::Number(b)) => a.cmp(b),
         (Key::Text(a), Key::Text(b)) => match (a.is_empty(), b.is_empty()) {
-            // Those without a name come last in the order of names.
+            // Rows without a name come last in the order of names.
             (true, false) => Ordering::Greater,
             (false, true) => Ordering::Less,
             _ => a.cmp(b),
@@ -109,7 +109,7 @@ pub(super) fn sort<T>(rows: &mut [T], descends: bool, key: impl Fn(&T) -> Key) {
         let o = if descends { o.reverse() } else { o };
         o.then(i.cmp(j))
     });
-    // Where each row goes.
+    // The destination of each row.
     let mut to = vec![0; rows.len()];
     for (place, (_, from)) in keyed.iter().enumerate() {
         to[*from] = place;

@@ -1,7 +1,8 @@
 //! Shared regions, and the processes that hold them.
 //!
-//! There is no list of regions: processes are asked for those that they refer to. A region that none of those asked refers to is
-//! held by a table, a message, a persistent term, another region, or a process that was not asked.
+//! There is no list of regions: processes are asked which ones they refer to. A region that no
+//! asked process refers to is held by a table, a message, a persistent term, another region, or a
+//! process that was not asked.
 
 use super::processes::chosen;
 use super::query::Query;
@@ -10,14 +11,14 @@ use crate::json::Json;
 use purlin_term::{Term, region};
 use std::collections::HashMap;
 
-/// Regions that a process tells of, the largest.
+/// Number of the largest regions that each process reports.
 const EACH: usize = 64;
-/// Regions that are told.
+/// Number of regions in an answer.
 const REGIONS: usize = 200;
-/// Holders of a region that are told.
+/// Number of holders reported for a region.
 const HOLDERS: usize = 5;
 
-/// Number, bytes, and how many hold it.
+/// Number, bytes, and count of holders.
 type Held = (u64, usize, u64);
 
 fn held(cx: &mut crate::cx::Cx) -> (Term, Vec<Held>) {

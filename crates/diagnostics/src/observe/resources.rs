@@ -11,9 +11,9 @@ use purlin_term::frag::Fragment;
 use purlin_term::preview::preview;
 use std::sync::Arc;
 
-/// Characters of a name.
+/// Characters kept of a name.
 const NAME: usize = 200;
-/// Ports that are looked at.
+/// Maximum number of ports that are examined.
 const PORTS: usize = 20_000;
 
 struct TableRow {
@@ -70,7 +70,7 @@ impl TableRow {
         let t = &self.table;
         let mut f = Fragment::new();
         let id = crate::ets::id(t, &mut f).map(|t| preview(t, NAME));
-        // SAFETY: nothing of it is used any more.
+        // SAFETY: nothing in it is used any more.
         unsafe { f.destroy() };
         let (kind, protection) = (t.kind().name(), t.protection().name());
         Json::object([
@@ -136,7 +136,7 @@ pub(super) fn ports(q: &Query) -> Result<Vec<(String, Json)>, String> {
         ("count", count.into()),
         ("asked", asked.into()),
         ("queued_bytes", queued.into()),
-        // Those of module `socket`: they are no ports, and nothing is queued for them.
+        // Sockets of module `socket`. They are not ports, and have no output queue.
         ("sockets", sockets.into()),
         ("found", found.into()),
         ("rows", Json::List(rows.iter().map(PortRow::json).collect())),

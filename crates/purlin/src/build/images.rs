@@ -1,5 +1,5 @@
-//! Images of the modules in an executable (`purlin_kernel::code::image`): a file for each module file, below [`FOLDER`], and one with the
-//! atoms that they go by.
+//! Images of the modules in an executable (`purlin_kernel::code::image`): one file for each module,
+//! in [`FOLDER`], and one for the atoms that they share.
 
 use super::Content;
 use purlin_runtime::code::image::{self, Atoms};
@@ -9,7 +9,8 @@ use purlin_runtime::options::OtpInstall;
 const FOLDER: &str = "images/";
 const ATOMS: &str = "images.atoms";
 
-/// Applications whose modules come first, since each program loads those: what is made first has the lowest numbers.
+/// Applications whose modules come first. Every program loads those, and atoms made first have the
+/// lowest numbers.
 const FIRST: [&str; 3] = ["lib/erts-", "lib/kernel-", "lib/stdlib-"];
 
 /// Adds images of all modules among the files.
@@ -26,7 +27,7 @@ pub fn add(otp: &OtpInstall, files: &mut Vec<Content>) {
     let Some(atoms) = Atoms::make(otp.release, &names) else {
         return;
     };
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     let file = |name: String, bytes| Content {
         name,
         bytes,
@@ -41,7 +42,7 @@ pub fn add(otp: &OtpInstall, files: &mut Vec<Content>) {
     files.extend(made);
 }
 
-/// Says where the images of an executable are.
+/// Sets where the images of an executable are.
 pub fn set(files: &[EmbeddedFile]) {
     let find = |name: &str| {
         let at = files.binary_search_by(|f| f.name.cmp(name)).ok()?;

@@ -1,12 +1,14 @@
-//! One executable with a program in it: the format, and what such an executable does when it is started.
+//! One executable with a program in it: the file format, and the start of such an executable.
 //!
 //!     Purlin's own program, stripped | zeros up to a page | contents of files | table | trailer
 //!
-//! The trailer is the end of the file: where the table is, how long it is, and a mark. The table has, for each file in the order of
-//! their names, lengths and place; the first name is the manifest's. Contents of what is loaded are mapped as they are, so they take
-//! memory once, however many processes run the file. All numbers are little-endian.
+//! The trailer is the end of the file: position and length of the table, and a magic number. The
+//! table has name length, content length and position of each file, sorted by name; the manifest
+//! comes first. Contents that are loaded are mapped, so they take memory once for all processes
+//! that run the file. All numbers are little-endian.
 //!
-//! Modules come with their code as the loader makes it ([`images`]): to make it takes most of a short program's time.
+//! Modules come with the code that the loader would make ([`images`]), since making it takes most
+//! of a short program's time.
 
 pub mod images;
 pub mod stage;
@@ -29,25 +31,25 @@ use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, SYSTEM, reason};
 
 const MARK: &[u8; 16] = b"purlin program 1";
-/// Place and length of the table, and the mark.
+/// Size of the trailer: position and length of the table, and the magic number.
 const TRAILER: usize = 32;
 /// The file that says how the program starts.
 const MANIFEST: &str = "purlin.json";
-/// The first argument that is not the program's.
+/// The first argument that the runtime handles itself, not the program.
 const VERSION_FLAG: &str = "--purlin-version";
-/// Contents begin on pages of this size, which is the largest that systems have.
+/// Alignment of contents: the largest page size of any system.
 const PAGE: usize = 65536;
 
-/// A file to go into an executable.
+/// A file to put into an executable.
 pub struct Content {
     pub name: String,
     pub bytes: Vec<u8>,
     pub is_program: bool,
 }
 
-/// How the program starts.
+/// The way in which the program starts.
 pub struct Manifest {
-    /// Its name and its version.
+    /// Its name and version.
     pub name: String,
     pub version: String,
     pub otp: OtpInstall,
@@ -77,21 +79,21 @@ impl Manifest {
     }
 }
 
-/// The bytes of an executable. The same input gives the same bytes.
+/// The bytes of an executable, which depend on the input only.
 pub fn pack(program: Vec<u8>, manifest: &Manifest, mut files: Vec<Content>) -> Vec<u8> {
     files.push(Content {
         name: MANIFEST.into(),
         bytes: manifest.json().to_string().into_bytes(),
         is_program: false,
     });
-    // Modules that are in the emulator may come along with an application as well.
+    // An application may contain modules that are in the emulator as well.
     files.sort_by(|a, b| a.name.cmp(&b.name));
     files.dedup_by(|a, b| a.name == b.name);
     let mut out = program;
     out.resize(out.len().next_multiple_of(PAGE), 0);
     let mut table = Vec::new();
     for file in &files {
-        // Words in a module are read where they lie.
+        // Words of a module are read in place.
         out.resize(out.len().next_multiple_of(8), 0);
         table.extend_from_slice(&(file.name.len() as u32).to_le_bytes());
         table.extend_from_slice(&u32::from(file.is_program).to_le_bytes());
@@ -113,7 +115,7 @@ fn number(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok()
 }
 
-/// The files of an executable, whose bytes are all of `file`. None if the table is damaged.
+/// The files in an executable with the contents `file`; `None` if the table is damaged.
 fn unpack(file: &'static [u8]) -> Option<Vec<EmbeddedFile>> {
     let trailer = file.len().checked_sub(TRAILER)?;
     let (at, length) = (number(file, trailer)?, number(file, trailer + 8)?);
@@ -140,7 +142,8 @@ fn unpack(file: &'static [u8]) -> Option<Vec<EmbeddedFile>> {
     Some(files)
 }
 
-/// The program that is in this very executable, if one is: how it is run, or why it can't be.
+/// The files of the program in this very executable, if there is one, or the reason why it cannot
+/// run.
 pub fn own() -> Option<Result<Vec<EmbeddedFile>, Failure>> {
     let (path, file) = this_file()?;
     let length = file.metadata().ok()?.len();
@@ -157,10 +160,10 @@ pub fn own() -> Option<Result<Vec<EmbeddedFile>, Failure>> {
     })
 }
 
-/// The file that this process was made from.
+/// The file that this process was started from.
 fn this_file() -> Option<(PathBuf, File)> {
     match std::env::current_exe() {
-        // Opened by the link, it is the file that runs even where another one has its name by now.
+        // Opened through the link, it is the running file even if another one has its name by now.
         Ok(path) => {
             let file = File::open(ROOT).or_else(|_| File::open(&path)).ok()?;
             Some((path, file))
@@ -169,10 +172,10 @@ fn this_file() -> Option<(PathBuf, File)> {
     }
 }
 
-/// The same where `/proc` isn't there: the system has told the name at the start.
+/// The same without `/proc`, by the name that the system has passed at the start.
 #[cfg(target_os = "linux")]
 fn file_by_name() -> Option<(PathBuf, File)> {
-    // SAFETY: a string that the system has put where it stays, or null.
+    // SAFETY: null or a string that the system keeps.
     let name = unsafe {
         let at = libc::getauxval(libc::AT_EXECFN) as *const libc::c_char;
         (!at.is_null()).then(|| std::ffi::CStr::from_ptr(at))
@@ -186,11 +189,11 @@ fn file_by_name() -> Option<(PathBuf, File)> {
     None
 }
 
-/// The whole file, as long as the process lives.
+/// Maps the whole file for the life of the process.
 fn map(file: &File, length: u64) -> io::Result<&'static [u8]> {
     let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    // SAFETY: a mapping of its own that is never taken back. A file that runs can't be written to; one that is replaced stays as
-    // it is for whoever has it open.
+    // SAFETY: a private mapping that is never unmapped. A running file cannot be written to, and
+    // one that is replaced stays as it is while it is open.
     unsafe {
         let at = libc::mmap(
             std::ptr::null_mut(),
@@ -256,7 +259,7 @@ pub fn run(files: Vec<EmbeddedFile>, argv: &[OsString]) -> Result<u8, Failure> {
     for pair in list("environment") {
         if let [name, value] = pair.list()
             && let (Some(name), Some(value)) = (name.text(), value.text())
-            // What the user says comes first.
+            // The user's environment wins.
             && environment.get(name).is_none()
         {
             environment.set(name, OsStr::new(value));
@@ -267,7 +270,7 @@ pub fn run(files: Vec<EmbeddedFile>, argv: &[OsString]) -> Result<u8, Failure> {
     erl::start(&otp, environment, &words)
 }
 
-/// Runs one of Purlin's own tools for `build`, and gives what it printed.
+/// Runs one of Purlin's own tools for `build`, and returns its output.
 fn tool(
     context: &Context,
     dir: &Path,
@@ -309,7 +312,7 @@ fn tool(
     }
 }
 
-/// `text` as a file name in a message.
+/// A file name as shown in a message.
 pub fn shown(path: &Path) -> String {
     String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned()
 }

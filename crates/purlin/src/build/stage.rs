@@ -1,7 +1,9 @@
-//! The contents of an executable: the files of a program, a release or a project, laid out as an installation of OTP has them.
+//! The contents of an executable: the files of a program, release or project, laid out as an
+//! installation of OTP.
 //!
-//! Programs of one file are laid out by Erlang (`stage.erl`), which has the compiler and knows archives and module files; releases are
-//! taken as they are, without their own emulator and scripts.
+//! Programs of one file are laid out by Erlang code (`stage.erl`), which has the compiler and can
+//! read archives and module files. Releases are taken as they are, without their own emulator and
+//! scripts.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -17,12 +19,12 @@ use super::{Content, Manifest, shown, tool};
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, REFUSED, SYSTEM, USAGE, reason, say, say_text};
 use crate::find_otp;
-use crate::fresh::Folder;
+use crate::temporary::Folder;
 
 const STAGE: &str = include_str!("stage.erl");
-/// The program by which the system's own resolver is asked; each start of OTP does.
+/// The program that asks the system's resolver; every start of OTP runs it.
 const RESOLVER: &str = "inet_gethost";
-/// Folders deeper than this are a circle.
+/// Maximum depth of folders; deeper ones are taken for a cycle of links.
 const DEEPEST: usize = 64;
 
 fn work_folder() -> Result<Folder, Failure> {
@@ -44,7 +46,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     )
 }
 
-/// The program's files and how it starts.
+/// The program's files, and how it starts.
 pub fn stage(
     context: &Context,
     input: &Path,
@@ -62,7 +64,7 @@ pub fn stage(
     if let Ok(project) = fs::read_to_string(input.join("mix.exs")) {
         let environment = [("MIX_ENV", "prod")];
         let mix = |words: &[&OsStr]| tool(context, input, words, &environment);
-        // A project that says how its escript is made has a main function, which gets the arguments.
+        // A project that configures an escript has a main function, which gets the arguments.
         if project.contains("escript:") {
             let made = work.0.join("escript");
             mix(&["mix".as_ref(), "do".as_ref(), "escript.build".as_ref()])?;
@@ -110,7 +112,7 @@ pub fn stage(
     let known = "a release, a project with mix.exs, or one with rebar.config";
     Err(Failure::new(
         USAGE,
-        format!("purlin: {input} is none of {known}"),
+        format!("purlin: {input} is not one of {known}"),
     ))
 }
 
@@ -135,7 +137,7 @@ fn escript_in(dir: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// A program of one file.
+/// Stages a program of one file.
 fn file(context: &Context, input: &Path, apps: &str) -> Result<(Manifest, Vec<Content>), Failure> {
     let otp = context.otp()?;
     let work = work_folder()?;
@@ -216,7 +218,7 @@ fn file(context: &Context, input: &Path, apps: &str) -> Result<(Manifest, Vec<Co
     let mut files = Vec::new();
     collect(&out, "", &mut files, 0)?;
     preloaded(&otp, &mut files)?;
-    tell_of_libraries(&files);
+    warn_of_libraries(&files);
     let manifest = Manifest {
         name,
         version: "0".into(),
@@ -227,7 +229,7 @@ fn file(context: &Context, input: &Path, apps: &str) -> Result<(Manifest, Vec<Co
     Ok((manifest, files))
 }
 
-/// Runs the script that lays files out; gives the lines that it prints.
+/// Runs the script that lays files out, and returns the lines that it prints.
 fn lay_out(context: &Context, words: &[&OsStr], told: &Path) -> Result<Vec<String>, Failure> {
     let own = crate::linker::executable()
         .map_err(|e| failed("find", "Purlin's own executable".as_ref(), &e))?;
@@ -240,7 +242,7 @@ fn lay_out(context: &Context, words: &[&OsStr], told: &Path) -> Result<Vec<Strin
         .args(words)
         .stdin(std::process::Stdio::null())
         .stdout(out);
-    // Elixir's own applications are found as OTP's are.
+    // Elixir's own applications are found like those of OTP.
     if let Some(elixir) = crate::commands::elixir::library(context) {
         command.env("ERL_LIBS", elixir.join("../.."));
     }
@@ -251,7 +253,7 @@ fn lay_out(context: &Context, words: &[&OsStr], told: &Path) -> Result<Vec<Strin
     match status.success() {
         true => Ok(text.lines().map(str::to_string).collect()),
         false => {
-            // What a compiler complains of is among it.
+            // Contains the messages of the compiler.
             say_text(&text);
             Err(Failure::new(
                 REFUSED,
@@ -261,12 +263,12 @@ fn lay_out(context: &Context, words: &[&OsStr], told: &Path) -> Result<Vec<Strin
     }
 }
 
-/// All files below a folder, by their names from it.
+/// Collects all files in a folder, named relative to it.
 fn collect(dir: &Path, below: &str, files: &mut Vec<Content>, depth: usize) -> Result<(), Failure> {
     if depth > DEEPEST {
         return Err(Failure::new(
             NO_INPUT,
-            format!("purlin: {} goes too deep", shown(dir)),
+            format!("purlin: {} is nested too deeply", shown(dir)),
         ));
     }
     for entry in fs::read_dir(dir).map_err(|e| unreadable(dir, &e))? {
@@ -274,7 +276,7 @@ fn collect(dir: &Path, below: &str, files: &mut Vec<Content>, depth: usize) -> R
         let Some(name) = path.file_name().and_then(OsStr::to_str) else {
             return Err(Failure::new(
                 NO_INPUT,
-                format!("purlin: the name of {} is no UTF-8", shown(&path)),
+                format!("purlin: the name of {} is not UTF-8", shown(&path)),
             ));
         };
         let name = format!("{below}{name}");
@@ -292,7 +294,7 @@ fn collect(dir: &Path, below: &str, files: &mut Vec<Content>, depth: usize) -> R
     Ok(())
 }
 
-/// Modules that stock has built into its emulator, and the program by which names of machines are looked up.
+/// Adds the modules that stock preloads, and the program that resolves host names.
 fn preloaded(otp: &OtpInstall, files: &mut Vec<Content>) -> Result<(), Failure> {
     let mut all = Vec::new();
     collect(
@@ -302,18 +304,22 @@ fn preloaded(otp: &OtpInstall, files: &mut Vec<Content>) -> Result<(), Failure> 
         0,
     )?;
     files.extend(all.into_iter().filter(|f| f.name.ends_with(".beam")));
-    // A script couldn't be started from memory, as that of a tree with a C library of its own. All releases ask the program the same way.
+    // A script cannot be started from memory; in a tree with a C library of its own the program is
+    // one. The programs of all releases use the same protocol.
     let of = |otp: OtpInstall| {
         let bytes = fs::read(otp.bindir.join(RESOLVER)).ok()?;
         (!bytes.starts_with(b"#!")).then_some(bytes)
     };
     let bytes = of(otp.clone()).or_else(|| of(find_otp::installed()?));
-    // OTP ends a node whose looker-up of names can't be started.
+    // OTP stops a node whose resolver program cannot be started.
     let bytes = bytes.ok_or_else(|| {
         let from = otp.bindir.join(RESOLVER);
         Failure::new(
             NO_INPUT,
-            format!("purlin: {} is no program that can lie in an executable, and the OTP on PATH has no other", shown(&from)),
+            format!(
+                "purlin: {} cannot be put into an executable, and the OTP on PATH has no other",
+                shown(&from)
+            ),
         )
     })?;
     files.push(Content {
@@ -324,8 +330,8 @@ fn preloaded(otp: &OtpInstall, files: &mut Vec<Content>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The applications with their versions that the text of a `.rel` file names, in its order: pairs of an atom and a text, behind that of
-/// erts.
+/// Applications and versions in the text of a `.rel` file, in order: pairs of an atom and a string,
+/// after that of erts.
 fn applications(rel: &str) -> Vec<(String, String)> {
     let lines = rel.lines().filter(|l| !l.trim_start().starts_with('%'));
     let text: String = lines.flat_map(|l| [l, "\n"]).collect();
@@ -343,7 +349,8 @@ fn applications(rel: &str) -> Vec<(String, String)> {
     behind.split('{').filter_map(one).collect()
 }
 
-/// What a release that was made without its emulator leaves to the installation: applications that its own file names.
+/// Adds the applications that a release without an emulator leaves to the installation, according
+/// to its `.rel` file.
 fn left_out(
     otp: &OtpInstall,
     dir: &Path,
@@ -375,7 +382,7 @@ fn left_out(
     Ok(())
 }
 
-/// A release, as `mix release` or relx has made it.
+/// Stages a release made by `mix release` or relx.
 fn release(context: &Context, dir: &Path) -> Result<(Manifest, Vec<Content>), Failure> {
     let wrong = |what: &str| Failure::new(NO_INPUT, format!("purlin: {}: {what}", shown(dir)));
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(|e| unreadable(&path, &e));
@@ -384,7 +391,8 @@ fn release(context: &Context, dir: &Path) -> Result<(Manifest, Vec<Content>), Fa
     let (Some(erts), Some(version)) = (words.next(), words.next()) else {
         return Err(wrong("releases/start_erl.data names no version"));
     };
-    // The modules of its own emulator are the installation's, so it has to be the one that the release was made with.
+    // Its emulator's modules are taken from the installation, so that must be the one the release
+    // was made with.
     let own = dir.join(format!("erts-{erts}/bin")).join(PRELOADED);
     let otp = match own.is_dir() {
         true => OtpInstall::open(dir).map_err(|e| wrong(&e.to_string()))?,
@@ -452,7 +460,7 @@ fn release(context: &Context, dir: &Path) -> Result<(Manifest, Vec<Content>), Fa
     if let Ok(rel) = fs::read_to_string(dir.join(&at).join(format!("{name}.rel"))) {
         left_out(&otp, dir, &rel, &mut files)?;
     }
-    tell_of_libraries(&files);
+    warn_of_libraries(&files);
     let manifest = Manifest {
         name,
         version,
@@ -473,7 +481,7 @@ fn name_of_release(dir: &Path, version: &str) -> Option<String> {
     rel.file_stem()?.to_str().map(str::to_string)
 }
 
-/// The words of a file of flags. What stands behind `#` is a remark; words may be quoted.
+/// The words of a file of flags. Comments begin with `#`; words may be quoted.
 fn flags(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for line in text.lines() {
@@ -508,12 +516,12 @@ fn flags(text: &str) -> Vec<String> {
     words
 }
 
-/// Says of native libraries that can't do what they do elsewhere: those that need another one that lies beside them can't be loaded
-/// from memory, and C code doesn't find what it opens itself.
-fn tell_of_libraries(files: &[Content]) {
+/// Warns of native libraries that may not work: those that need another library beside them cannot
+/// be loaded from memory, and files that C code opens itself are not found.
+fn warn_of_libraries(files: &[Content]) {
     for (library, needed) in tied(files) {
         say(format_args!(
-            "purlin: {library} needs {needed}, which lies in the executable: the system won't find it there, so the library will not load"
+            "purlin: {library} will not load: it needs {needed}, which will be inside the executable, where the system can't find it"
         ));
     }
     for (library, file, n) in with_files(files) {
@@ -522,7 +530,7 @@ fn tell_of_libraries(files: &[Content]) {
             n => format!("{file} and {} more", n - 1),
         };
         say(format_args!(
-            "purlin: {files} will lie in the executable: if {library} opens it itself, from C, it won't be found there"
+            "purlin: {files} will be inside the executable, where {library} can't find it if it opens it itself, from C"
         ));
     }
 }
@@ -531,8 +539,9 @@ fn is_library(file: &Content) -> bool {
     file.bytes.starts_with(b"\x7fELF") && file.name.contains(".so")
 }
 
-/// Native libraries, each with the first of the files that C code of its application may want to open, and how many there are:
-/// whatever is neither a library nor a program, and libraries if it opens some without asking the runtime.
+/// Native libraries with files that the C code of their application may want to open: the first
+/// one, and their number. These are all files except libraries and programs; libraries count if the
+/// code opens some without asking the runtime.
 fn with_files(files: &[Content]) -> Vec<(&str, &str, usize)> {
     let own_folder = |name: &str| name.find("/priv/").map(|at| name[..at + 6].to_string());
     let mut found: Vec<(&str, &str, usize)> = Vec::new();
@@ -575,7 +584,7 @@ fn tied(files: &[Content]) -> Vec<(&str, &str)> {
     found
 }
 
-/// Arguments of `build`, as the command line has them.
+/// The failure for an unknown option of `build`.
 pub fn no_option(option: &OsString) -> Failure {
     let option = option.to_string_lossy();
     Failure::new(USAGE, format!("purlin: build has no option '{option}'"))

@@ -1,4 +1,5 @@
-//! `bench FILE`: what a program takes as `run` runs it, and what the same file takes on a stock emulator, in turn.
+//! `bench FILE`: measures a program as `run` runs it and, in turn, the same file on a stock
+//! emulator.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         }
         rest = &rest[used..];
     }
-    // An error in the file is told before anything runs.
+    // An error in the file is reported before anything runs.
     let how = program("bench", rest)?;
     let words = match rest {
         [first, rest @ ..] if first == "--" => rest,
@@ -68,13 +69,13 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
     plan.commands.push(on_purlin(&otp, words, show)?);
     let report = plan.measure()?;
-    // A run that was ended may have left none.
+    // A run that was ended early may have left none.
     let spent = match report.ended_by {
         None => spent(plan.commands.last())?,
         Some(_) => None,
     };
     report.show(|| match plan.form {
-        Form::Table => report.table() + &told(spent.as_ref()),
+        Form::Table => report.table() + &costs_text(spent.as_ref()),
         Form::Json => {
             let mut all = report.json();
             if let (Json::Object(pairs), Some(spent)) = (&mut all, spent) {
@@ -112,7 +113,7 @@ fn on_purlin(otp: &OtpInstall, words: &[OsString], show: bool) -> Result<Command
     Ok(command(format!("Purlin, OTP {}", otp.version), all, show))
 }
 
-/// The same by the installation's own programs.
+/// The same with the programs of the installation.
 fn on_stock(otp: &OtpInstall, how: Program, show: bool) -> Result<Command, Failure> {
     let programs = otp.root.join("bin");
     let (first, words) = match how {
@@ -134,7 +135,7 @@ fn on_stock(otp: &OtpInstall, how: Program, show: bool) -> Result<Command, Failu
     let mut all: Vec<OsString> = vec![first.into()];
     all.extend(words);
     let mut command = command(format!("stock, OTP {}", otp.version), all, show);
-    // Scripts find the stock emulator first.
+    // Makes scripts find the stock emulator first.
     let mut path = programs.into_os_string();
     if let Some(old) = std::env::var_os("PATH").filter(|old| !old.is_empty()) {
         path.push(":");
@@ -150,7 +151,7 @@ fn is_own(program: &Path) -> bool {
     own.is_some() && own == real(program.to_path_buf())
 }
 
-/// The program's copies and shares, in one run more that is not measured.
+/// The program's copies and shared terms, from an additional run that is not measured.
 fn spent(command: Option<&Command>) -> Result<Option<Json>, Failure> {
     let file = Answer::new().map_err(|e| {
         Failure::new(
@@ -179,7 +180,7 @@ fn spent(command: Option<&Command>) -> Result<Option<Json>, Failure> {
     ])))
 }
 
-fn told(spent: Option<&Json>) -> String {
+fn costs_text(spent: Option<&Json>) -> String {
     let Some(spent) = spent else {
         return String::new();
     };

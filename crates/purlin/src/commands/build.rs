@@ -1,4 +1,5 @@
-//! `build FILE|PROJECT -o OUT`: one executable with the runtime, the modules and all else that a program needs.
+//! `build FILE|PROJECT -o OUT`: one executable with the runtime, the modules and everything else
+//! that a program needs.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,7 +12,7 @@ use super::erts::own_program;
 use crate::build::{images, pack, shown, stage};
 use crate::context::Context;
 use crate::failure::{Failure, SYSTEM, USAGE, reason};
-use crate::fresh;
+use crate::temporary;
 
 const USE: &str = "purlin build FILE|PROJECT -o OUT [--apps A,B]";
 
@@ -42,13 +43,13 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let (manifest, mut files) = stage::stage(context, Path::new(input), &apps)?;
     images::add(&manifest.otp, &mut files);
     let bytes = pack(program, &manifest, files);
-    // A program that runs goes on with the old file.
+    // A running program keeps the old file.
     let folder = match out.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     let written = |e| system(&format!("write {}", shown(&out)), &e);
-    let (mut file, fresh) = fresh::file(folder, ".purlin-build", 0o600).map_err(written)?;
+    let (mut file, fresh) = temporary::file(folder, ".purlin-build", 0o600).map_err(written)?;
     let done = file
         .write_all(&bytes)
         .and_then(|()| file.set_permissions(fs::Permissions::from_mode(0o755)))

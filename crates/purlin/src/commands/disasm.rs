@@ -1,5 +1,5 @@
-//! `disasm FILE.beam`: the code of a module file, as text on standard output; with `--native` the machine code that its functions get
-//! when they run, below each instruction that it is made from.
+//! `disasm FILE.beam`: prints the code of a module file. With `--native`, prints the machine code
+//! of its functions, each part below the instruction that it is made from.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -65,11 +65,11 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             .map_err(|error| damaged(&error))?;
     }
     if specific {
-        purlin_runtime::bif::install();
+        purlin_runtime::natives::install();
         text += &purlin_runtime::code::disasm_specific(&bytes).map_err(|error| damaged(&error))?;
     }
     if native {
-        purlin_runtime::bif::install();
+        purlin_runtime::natives::install();
         let is_wanted = |name: &str, arity: u32| {
             let f = function.as_ref();
             f.is_none_or(|f| f.name == name && f.arity.is_none_or(|a| a == arity))
@@ -105,7 +105,7 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // The reader has seen enough.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(0),
         Err(error) => Err(Failure::new(
             SYSTEM,
@@ -115,26 +115,26 @@ pub fn run(_context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
 }
 
-/// A function that is asked for.
+/// A requested function.
 struct Wanted {
     module: Option<String>,
     name: String,
     arity: Option<u32>,
 }
 
-/// `MODULE:FUNCTION/ARITY`, of which all but the name may be left out.
+/// Parses `MODULE:FUNCTION/ARITY`; module and arity are optional.
 fn wanted(text: &str) -> Result<Wanted, Failure> {
     let wrong = || {
         Failure::new(
             USAGE,
-            format!("purlin: '{text}' is no MODULE:FUNCTION/ARITY"),
+            format!("purlin: '{text}' is not MODULE:FUNCTION/ARITY"),
         )
     };
     let (module, rest) = match text.split_once(':') {
         Some((m, rest)) => (Some(m.to_string()), rest),
         None => (None, text),
     };
-    // Names of operators and of funs have slashes.
+    // Names of operators and funs may have slashes.
     let (name, arity) = match rest.rsplit_once('/') {
         Some((name, arity)) if !name.is_empty() => {
             (name, Some(arity.parse().map_err(|_| wrong())?))
@@ -152,11 +152,11 @@ fn wanted(text: &str) -> Result<Wanted, Failure> {
     }
 }
 
-/// Names of addresses within machine code.
+/// Names of addresses in machine code.
 #[derive(Clone)]
 struct Names {
     known: Rc<HashMap<u64, String>>,
-    /// Where the bytecode is, and the function.
+    /// The address range of the bytecode, and the function.
     bytecode: Range<u64>,
     code: Range<u64>,
 }
@@ -176,7 +176,7 @@ impl SymbolResolver for Names {
         let shown = if self.code.contains(&address) {
             format!("+{:04x}", address - self.code.start)
         } else if self.bytecode.contains(&address) {
-            // As `--specific` counts them.
+            // Counted as by `--specific`.
             format!("word {}", (address - self.bytecode.start) / 8)
         } else {
             return None;
@@ -218,7 +218,7 @@ fn show(text: &mut String, f: &NativeFunction, names: &Names) {
             None => shown.push('?'),
         }
         let _ = writeln!(text, "  {at:04x}  {shown}");
-        // The body ends with a trap; what is rare stands behind it.
+        // The body ends with a trap; rare paths are behind it.
         if !cold && at >= last && i.code() == iced_x86::Code::Ud2 {
             let _ = writeln!(text, "; what is rare");
             cold = true;

@@ -1,8 +1,9 @@
-//! `elixir`, `elixirc`, `iex`, `mix`: the installation's own scripts, with Purlin as their `erl`.
+//! `elixir`, `elixirc`, `iex`, `mix`: runs the installation's own scripts with Purlin as their
+//! `erl`.
 //!
-//! Which Elixir: the `elixir` on `PATH`, followed through links and version managers to its
-//! installation, whose scripts are then run directly. An OTP that the user names, and that `PATH` does not
-//! lead to, may have an Elixir of its own beside it, which was compiled for it: that comes first.
+//! The installation is found from the `elixir` on `PATH`, through links and version managers; its
+//! scripts are then run directly. If the user names an OTP that is not the one on `PATH`, an Elixir
+//! beside it, which was compiled for it, comes first.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -36,12 +37,12 @@ pub fn mix(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     script(context, "elixir", &args)
 }
 
-/// Runs one of the scripts of the Elixir installation.
+/// Runs a script of the Elixir installation.
 pub fn script(context: &Context, name: &str, args: &[OsString]) -> Result<u8, Failure> {
     let scripts = installed_scripts(context)?;
     let otp = context.otp()?;
     let mut environment = context.environment_for_children(&otp)?;
-    // A project's own scripts may look for Elixir once more, and must find the same one.
+    // A project's own scripts may look for Elixir again, and must find the same one.
     let mut path = OsString::new();
     for (at, entry) in
         std::env::split_paths(environment.get("PATH").unwrap_or_default()).enumerate()
@@ -59,7 +60,7 @@ pub fn script(context: &Context, name: &str, args: &[OsString]) -> Result<u8, Fa
     Err(become_program(&scripts.join(name), args, &environment.0))
 }
 
-/// The directory of Elixir's own modules, where one is found by its place.
+/// The directory of Elixir's own modules, if its location is known.
 pub fn library(context: &Context) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = || {
@@ -87,7 +88,8 @@ pub fn installed_scripts(context: &Context) -> Result<PathBuf, Failure> {
     })
 }
 
-/// The scripts in `PREFIX/lib/elixir/bin`, where the user names the OTP in `PREFIX/lib/erlang` and `PATH` leads to another one.
+/// The scripts in `PREFIX/lib/elixir/bin`, if the user names the OTP in `PREFIX/lib/erlang` and
+/// `PATH` leads to another one.
 fn beside_named(context: &Context) -> Option<PathBuf> {
     if !context.names_otp() {
         return None;
@@ -101,7 +103,7 @@ fn beside_named(context: &Context) -> Option<PathBuf> {
     (is_installation(&scripts) && !is_on_path()).then_some(scripts)
 }
 
-/// The directory of a real `elixir`, links resolved.
+/// The directory of a real `elixir`, with links resolved.
 fn by_place(program: &Path) -> Option<PathBuf> {
     let scripts = fs::canonicalize(program).ok()?.parent()?.to_path_buf();
     is_installation(&scripts).then_some(scripts)
@@ -111,7 +113,7 @@ fn is_installation(scripts: &Path) -> bool {
     scripts.join("../lib/elixir/ebin/elixir.app").is_file() && scripts.join("elixir").is_file()
 }
 
-/// Where the `elixir` behind a version manager's shim would take its libraries from.
+/// The scripts of the Elixir behind a version manager's shim, found by asking it for its libraries.
 fn by_asking(program: &Path) -> Option<PathBuf> {
     let mut command = Command::new(program);
     command

@@ -1,4 +1,4 @@
-//! `erl`: parses the command line as stock does, and starts the runtime in this very process.
+//! `erl`: parses the command line as stock does, and starts the runtime in this process.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -19,7 +19,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     start(&context.otp()?, Environment::of_process(), args)
 }
 
-/// Runs `erl` with these arguments. Comes back only if no emulator is to be started.
+/// Runs `erl` with these arguments. Returns only if no emulator is to be started.
 pub fn start(
     otp: &OtpInstall,
     mut environment: Environment,
@@ -52,7 +52,7 @@ pub fn start(
             Ok(0)
         }
         Request::Version(text) => {
-            // Stock ends this line, alone of all, with a carriage return.
+            // In stock, only this line ends with a carriage return.
             say(format!("{text}\r"));
             Ok(0)
         }
@@ -64,7 +64,7 @@ pub fn start(
     }
 }
 
-/// Turns this process into this very command under a root's own dynamic linker.
+/// Executes this same command under the root's own dynamic linker.
 fn under(
     linker: Linker,
     otp: &OtpInstall,
@@ -84,10 +84,10 @@ fn under(
     }
 }
 
-/// The name by which tools that list processes know an emulator, by whatever name it was started: `erl`, `erlexec`, `purlin`.
-/// It isn't `beam.smp`, so that one can tell.
+/// Sets the name of the process in tools that list processes to `purlin`, however it was started
+/// (`erl`, `erlexec`, `purlin`). It is not `beam.smp`, so that the two can be told apart.
 fn be_called_purlin() {
-    // SAFETY: a text that ends; the call has no other effect.
+    // SAFETY: a terminated string; the call has no other effect.
     #[cfg(target_os = "linux")]
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"purlin".as_ptr());
@@ -96,7 +96,7 @@ fn be_called_purlin() {
 
 fn start_emulator(mut options: EmulatorOptions) -> ! {
     be_called_purlin();
-    // What lies in this very executable needs no folder, and starts no other emulator.
+    // An executable with a program in it needs no folder, and starts no other emulator.
     if options.otp.root != Path::new(ROOT) {
         keep_shims_first(&mut options);
     }
@@ -113,7 +113,7 @@ fn start_emulator(mut options: EmulatorOptions) -> ! {
     }
     for (name, value) in &options.environment {
         if std::env::var_os(name).as_ref() != Some(value) {
-            // SAFETY: no thread but this one has been started yet.
+            // SAFETY: no other thread has been started yet.
             unsafe { std::env::set_var(name, value) };
         }
     }
@@ -137,7 +137,7 @@ fn start_emulator(mut options: EmulatorOptions) -> ! {
 }
 
 /// Puts Purlin's links before the installation's own programs, which the launcher has put first, so
-/// that nodes started from this one run on Purlin too.
+/// that nodes started from this one also run on Purlin.
 fn keep_shims_first(options: &mut EmulatorOptions) {
     let Ok(shims) = shims::directory() else {
         return;
@@ -151,10 +151,10 @@ fn keep_shims_first(options: &mut EmulatorOptions) {
     options.environment = environment.0;
 }
 
-/// Leaves the terminal: the grandchild goes on, in a session without one, and everybody else leaves
-/// with status 0.
+/// Detaches from the terminal. The grandchild continues in a session without one, and the others
+/// exit with status 0.
 fn detach() {
-    // SAFETY: there is one thread, so the child of a fork is a whole process; the descriptors that
+    // SAFETY: there is one thread, so the child of a fork is a whole process. The descriptors that
     // are replaced are the standard ones, which nothing owns.
     unsafe {
         if libc::fork() != 0 {
@@ -174,7 +174,7 @@ fn detach() {
     }
 }
 
-/// Words of a variable that names an emulator to use instead: `erl -foo`.
+/// Words of a variable that names another emulator, such as `erl -foo`.
 pub fn emulator_words(value: &OsStr) -> Vec<OsString> {
     value
         .as_bytes()

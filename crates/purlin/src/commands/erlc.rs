@@ -1,8 +1,8 @@
-//! `erlc`: the front of the Erlang compiler, which is a call of `erl_compile` in an emulator.
+//! `erlc`: the front end of the Erlang compiler, which calls `erl_compile` in an emulator.
 //!
-//! `-pa`, `-pz` and `-smp` are for the emulator, all the rest is for the compiler. The compile server
-//! of stock (`-server`, `ERLC_USE_SERVER`) is not there; stock does without it too when it cannot
-//! reach it, and the result is the same.
+//! `-pa`, `-pz` and `-smp` are for the emulator, everything else for the compiler. There is no
+//! compile server (`-server`, `ERLC_USE_SERVER`). Stock works without it, too, if it cannot reach
+//! it, with the same result.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -53,10 +53,10 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
 }
 
-/// The arguments of `erlc`, sorted by who they are for.
+/// The arguments of `erlc`, split by recipient.
 #[derive(Default)]
 struct Plan {
-    /// For the emulator; what comes last is to stand first.
+    /// Arguments of the emulator, in reverse order.
     emulator: Vec<[OsString; 2]>,
     compiler: Vec<OsString>,
     source: Option<OsString>,

@@ -1,7 +1,9 @@
-//! `erts DIR`: a folder `erts-VERSION` for `include_erts` of `mix release` and relx, so that a release is shipped with Purlin in it.
+//! `erts DIR`: makes a folder `erts-VERSION` for `include_erts` of `mix release` and relx, so that
+//! a release is shipped with Purlin.
 //!
-//! It holds the programs of the installation's own folder, with Purlin in the place of what starts the emulator, no emulator, and the
-//! modules that stock has built into its emulator. A release copies `bin` alone, so these lie in there too.
+//! It holds the programs of the installation's own folder, with Purlin in place of the one that
+//! starts the emulator, no emulator, and the modules that stock preloads. A release copies only
+//! `bin`, so these are in there, too.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,13 +18,14 @@ use super::print;
 use crate::context::Context;
 use crate::failure::{Failure, SYSTEM, USAGE, reason};
 
-/// What starts an emulator: here it is Purlin.
+/// The program that starts an emulator: here it is Purlin.
 const STARTER: &str = "erlexec";
 
-/// Scripts for it. relx puts the second one in the place of the first: OTP 29 has none any more, which not every relx knows.
+/// Scripts for it. relx replaces the first with the second, which OTP 29 no longer has; not every
+/// relx knows that.
 const SCRIPTS: [&str; 2] = ["erl", "dyn_erl"];
 
-/// A script and no link: who copies a release follows links, and would have the program twice.
+/// A script, not a link: tools that copy a release follow links, and would copy the program twice.
 const LAUNCHER: &str = "#!/bin/sh
 self=$0
 while [ -h \"$self\" ]; do
@@ -61,7 +64,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         )
     };
     fs::create_dir_all(dir).map_err(failed)?;
-    // Never over something that is there, which a release may be using.
+    // Never overwrites a folder, which a release may be using.
     fs::create_dir(&made).map_err(failed)?;
     fill(&made.join("bin"), &otp).map_err(failed)?;
     print(&format!("{}\n", made.display()))?;
@@ -94,7 +97,7 @@ fn fill(bin: &Path, otp: &OtpInstall) -> io::Result<()> {
     Ok(())
 }
 
-/// This very program, without what only a debugger reads.
+/// This very program, without what only debuggers read.
 pub fn own_program() -> io::Result<Vec<u8>> {
     let file = fs::read(crate::linker::executable()?)?;
     Ok(crate::elf::stripped(&file).unwrap_or(file))

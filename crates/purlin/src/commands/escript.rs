@@ -11,7 +11,7 @@ use super::{become_program, erl};
 use crate::context::Context;
 use crate::failure::{Failure, REFUSED};
 
-/// The longest line that is looked at; a script may be a megabyte of archive without a line end.
+/// Maximum length of a line. A script may be a megabyte of archive without a line end.
 const LINE_LIMIT: u64 = 64 * 1024;
 
 pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
@@ -46,7 +46,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
 }
 
-/// The words after `%%!`, which only spaces separate.
+/// The words after `%%!`, separated by spaces only.
 fn emulator_flags(script: &OsStr) -> Result<Vec<OsString>, Failure> {
     let unreadable = |_| {
         let script = script.to_string_lossy();

@@ -1,12 +1,12 @@
-//! `exec -- COMMAND`: any command, with Purlin as the `erl`, `erlc` and `escript` on its `PATH`. If something below it runs on
-//! another emulator all the same, that is said.
+//! `exec -- COMMAND`: runs any command with Purlin as the `erl`, `erlc` and `escript` on its
+//! `PATH`, and reports processes below it that run on another emulator.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::become_program_named;
-use crate::below::Marks;
 use crate::context::Context;
+use crate::descendants::Marks;
 use crate::failure::{Failure, NOT_FOUND, USAGE, say};
 use crate::watch;
 
@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let found = if program.as_encoded_bytes().contains(&b'/') {
         Some(PathBuf::from(program))
     } else {
-        // The new PATH decides, so that `purlin exec -- erl` is Purlin.
+        // The new `PATH` counts, so that `purlin exec -- erl` is Purlin.
         std::env::split_paths(environment.get("PATH").unwrap_or_default())
             .map(|directory| directory.join(program))
             .find(|path| is_executable(path))
@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             let name = name_for(&path, program, &otp.root);
             let emulators = [otp.bindir.join("beam.smp")];
             if watch::is_strict() {
-                return watch::strictly(&path, name, args, &environment.0, &marks, &emulators);
+                return watch::run_strict(&path, name, args, &environment.0, &marks, &emulators);
             }
             if !watch::is_quiet() {
                 watch::beside(&marks, &emulators);
@@ -57,8 +57,10 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
 }
 
-/// The name that a program sees as its own: what was typed, as from a shell. OTP's launchers (`dialyzer`, `typer`, `ct_run`) look
-/// for `erl` in the directory of that name before they look on the `PATH`, so these see no directory.
+/// The name that a program sees as its own: the word that was typed, as from a shell.
+///
+/// OTP's launchers (`dialyzer`, `typer`, `ct_run`) look for `erl` in the directory of that name
+/// before they search the `PATH`, so they get a name without a directory.
 fn name_for<'a>(path: &'a Path, typed: &'a OsStr, root: &Path) -> &'a OsStr {
     let real = std::fs::canonicalize(path).unwrap_or_default();
     let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_path_buf());
@@ -68,7 +70,7 @@ fn name_for<'a>(path: &'a Path, typed: &'a OsStr, root: &Path) -> &'a OsStr {
     }
 }
 
-/// A release that has its own emulator runs that, whatever the `PATH` says.
+/// Warns if the command is a release with its own emulator, which it runs whatever the `PATH` says.
 fn warn_of_release(path: &Path) {
     let real = std::fs::canonicalize(path).unwrap_or_default();
     let Some(root) = real.parent().and_then(Path::parent) else {
@@ -77,7 +79,7 @@ fn warn_of_release(path: &Path) {
     let Ok(entries) = std::fs::read_dir(root) else {
         return;
     };
-    // Installations of OTP have an `erl` there, and are asked for by name.
+    // Installations of OTP have an `erl` there, and are meant when named.
     if !root.join("releases").is_dir() || root.join("bin/erl").exists() {
         return;
     }

@@ -1,4 +1,4 @@
-//! `explain`: what a running emulator, or a program that is run for it, spends, and where.
+//! `explain`: what a running emulator, or a program that is run for this, spends, and where.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -16,14 +16,14 @@ use crate::context::Context;
 use crate::explain::check::Check;
 use crate::explain::{check, profile, text, variables};
 use crate::failure::{CHECK_FAILED, Failure, NO_ANSWER, NO_INPUT, SYSTEM, USAGE, reason, say};
-use crate::fresh::{self, Folder};
+use crate::temporary::{self, Folder};
 
-/// How long an emulator may take to answer.
+/// Time limit for the answer of an emulator.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Bytes of a file of answers, at most.
+/// Maximum size of a file of answers, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Entries of each kind in a profile.
+/// Maximum number of entries of each kind in a profile.
 const MOST_STACKS: usize = 1000;
 
 const USE: &str =
@@ -39,7 +39,7 @@ enum Form {
 }
 
 impl Form {
-    /// Whether it shows stacks, and nothing else.
+    /// Whether it shows stacks only.
     fn is_profile(self) -> bool {
         matches!(self, Form::Collapsed | Form::Speedscope | Form::Pprof)
     }
@@ -65,13 +65,13 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         Some("run") if rest.is_empty() => Err(wrong(
             "explain run needs a file: purlin explain run FILE [ARGS]",
         )),
-        Some("run") => run_and_tell(context, &options, "run", rest),
+        Some("run") => run_and_report(context, &options, "run", rest),
         Some("exec") if rest.first().is_none_or(|w| w == "--" && rest.len() == 1) => Err(wrong(
             "explain exec needs a command: purlin explain exec -- COMMAND [ARGS]",
         )),
-        Some("exec") => run_and_tell(context, &options, "exec", rest),
+        Some("exec") => run_and_report(context, &options, "exec", rest),
         Some("show") => match rest {
-            [file] => tell(&options, &read(Path::new(file))?, false),
+            [file] => show(&options, &read(Path::new(file))?, false),
             _ => Err(wrong("explain show needs a file: purlin explain show FILE")),
         },
         Some("diff") => match rest {
@@ -100,7 +100,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
             let mut answer =
                 checked(answer).map_err(|why| Failure::new(NO_ANSWER, format!("purlin: {why}")))?;
             variables::name(context, &mut answer, options.top, None);
-            tell(&options, &answer, false)
+            show(&options, &answer, false)
         }
     }
 }
@@ -117,7 +117,8 @@ fn known_topic(topic: &OsStr) -> Result<&'static str, Failure> {
     })
 }
 
-/// Options, which stand before the first word and behind a process number or file, and all other words.
+/// Splits options, which come before the first word and after a process number or file, from all
+/// other words.
 fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
     let mut options = Options {
         form: Form::Text,
@@ -128,7 +129,7 @@ fn options(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
     let mut words: Vec<OsString> = Vec::new();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        // Words behind the file or command are the program's own.
+        // Words after the file or command belong to the program.
         let program = words.first().is_some_and(|w| w == "run" || w == "exec");
         let text = arg.to_string_lossy();
         if (program && words.len() > 1) || !text.starts_with('-') || (program && text == "--") {
@@ -183,7 +184,7 @@ pub fn answer_of(pid: u32, request: &str) -> Result<Json, Failure> {
                 return json::parse(&answer).map_err(broken);
             }
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            // It was killed and couldn't take its socket away.
+            // It was killed and could not remove its socket.
             Err(e) if e.kind() == ErrorKind::ConnectionRefused => {}
             Err(e) => refused = Some(e),
         }
@@ -200,12 +201,12 @@ pub fn answer_of(pid: u32, request: &str) -> Result<Json, Failure> {
             format!("there is no process {pid}")
         }
         None => {
-            format!("process {pid} is no Purlin of this user that can be asked (+Fexplain false?)")
+            format!("process {pid} is not a Purlin of this user that answers (+Fexplain false?)")
         }
     }))
 }
 
-/// An answer that is one.
+/// The answer, unless it is an error.
 fn checked(answer: Json) -> Result<Json, String> {
     if let Some(why) = answer.get("error").and_then(Json::text) {
         return Err(why.to_string());
@@ -239,8 +240,9 @@ pub fn read(file: &Path) -> Result<Json, Failure> {
     checked(json::parse(&text).map_err(|e| bad(e.to_string()))?).map_err(bad)
 }
 
-/// Runs `purlin COMMAND WORDS` and shows what it has spent. The status is the program's, unless a check fails.
-fn run_and_tell(
+/// Runs `purlin COMMAND WORDS` and shows its costs. The status is the program's, unless a check
+/// fails.
+fn run_and_report(
     context: &Context,
     options: &Options,
     command: &str,
@@ -257,7 +259,7 @@ fn run_and_tell(
         child.arg("--otp-root").arg(root);
     }
     child.arg(command).args(words).env(VARIABLE, &file.0);
-    // Whoever ends this means the program, and wants to know what it has spent all the more.
+    // A signal that ends this command is meant for the program, and its costs matter all the more.
     let relay = Relay::begin();
     let mut child = child.spawn().map_err(|e| system("run Purlin", e))?;
     relay.wait(child.id());
@@ -269,24 +271,26 @@ fn run_and_tell(
         (None, signal) => 128u8.wrapping_add(signal.unwrap_or(0) as u8),
     };
     if std::fs::metadata(&file.0).map_or(0, |m| m.len()) == 0 {
-        // A program that could not be started has said why.
+        // A program that could not be started has given the reason.
         if code == 0 || status.signal().is_some() {
-            say("purlin: the program left nothing to explain: it ran on no Purlin, or was killed");
+            say(
+                "purlin: the program left nothing to explain: it did not run on Purlin, or was killed",
+            );
         }
         return Ok(if code == 0 { NO_ANSWER } else { code });
     }
     let mut answer = read(&file.0)?;
     variables::name(context, &mut answer, options.top, Some(&objects.0));
-    let told = tell(options, &answer, true)?;
+    let told = show(options, &answer, true)?;
     Ok(if told == 0 { code } else { told })
 }
 
-/// An empty file of this user's own, which goes when this is dropped.
+/// An empty file that only this user can read, removed when this is dropped.
 pub struct Answer(pub PathBuf);
 
 impl Answer {
     pub fn new() -> std::io::Result<Answer> {
-        let (_, path) = fresh::file(&std::env::temp_dir(), "purlin-explain", 0o600)?;
+        let (_, path) = temporary::file(&std::env::temp_dir(), "purlin-explain", 0o600)?;
         Ok(Answer(path))
     }
 }
@@ -297,8 +301,9 @@ impl Drop for Answer {
     }
 }
 
-/// Shows an answer: on standard output, but a program that `ran` has that for itself, so then on standard error.
-fn tell(options: &Options, answer: &Json, ran: bool) -> Result<u8, Failure> {
+/// Shows an answer on standard output, or on standard error if a program `ran`, which has standard
+/// output for itself.
+fn show(options: &Options, answer: &Json, ran: bool) -> Result<u8, Failure> {
     let text = match options.form {
         Form::Text => text::shown(answer, options.top).into_bytes(),
         Form::Json => format!("{answer}\n").into_bytes(),
@@ -321,7 +326,7 @@ fn tell(options: &Options, answer: &Json, ran: bool) -> Result<u8, Failure> {
             print_bytes(&text)?;
         }
     }
-    held(
+    report_failed(
         options
             .checks
             .iter()
@@ -339,7 +344,7 @@ fn differences(options: &Options, before: &Json, after: &Json) -> Result<u8, Fai
         Form::Text => print(&check::text(&found, before, after, options.top))?,
         _ => return Err(wrong("explain diff shows text or --json")),
     };
-    held(
+    report_failed(
         options
             .checks
             .iter()
@@ -347,8 +352,8 @@ fn differences(options: &Options, before: &Json, after: &Json) -> Result<u8, Fai
     )
 }
 
-/// Says which checks failed.
-fn held(failed: impl Iterator<Item = Result<String, String>>) -> Result<u8, Failure> {
+/// Reports which checks failed.
+fn report_failed(failed: impl Iterator<Item = Result<String, String>>) -> Result<u8, Failure> {
     let mut code = 0;
     for line in failed {
         say(format_args!("purlin: {}", line.map_err(wrong)?));

@@ -1,4 +1,4 @@
-//! `help`, `version`: texts made from the tables that the program itself works by.
+//! `help`, `version`: texts made from the same tables that the program works by.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::{Failure, MEANINGS, USAGE};
 use crate::observe::target::command_line;
 
-/// Columns before an explanation, and letters of a line of them.
+/// Columns before an explanation, and characters of its lines.
 const COLUMN: usize = 34;
 const WIDTH: usize = 97;
 
@@ -100,7 +100,7 @@ pub fn version(context: &Context, _args: &[OsString]) -> Result<u8, Failure> {
     print(&text)
 }
 
-/// A word and its explanation, which is broken between words.
+/// A word and its explanation, which is wrapped between words.
 fn entry(text: &mut String, word: &str, explanation: &str) {
     let mut line = format!("  {word:<width$}", width = COLUMN - 2);
     if line.chars().count() > COLUMN {
@@ -157,7 +157,7 @@ fn general() -> String {
     text
 }
 
-/// How `run` starts a program.
+/// Help on the ways in which `run` starts a program.
 pub const RUN: &str = "
 run starts main/1 (with the arguments), else main/0, else start/0 of an Erlang or Elixir
 module; an .exs file is run from top to bottom, and an .ex file that has none of them too.

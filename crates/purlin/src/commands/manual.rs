@@ -6,7 +6,7 @@ use super::help::RUN;
 use super::table::{COMMANDS, ENVIRONMENT, GLOBAL, OptionRow, emulator_flags};
 use crate::failure::MEANINGS;
 
-/// `text` with what means something to `man` escaped.
+/// `text` with characters escaped that are special to `man`.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     match text.starts_with(['.', '\'']) {
@@ -15,7 +15,7 @@ fn escaped(text: &str) -> String {
     }
 }
 
-/// A word or two in bold, what follows them in italics, and an explanation.
+/// A word or two in bold, their arguments in italics, and an explanation.
 fn entry(page: &mut String, name: &str, argument: &str, doc: &str) {
     let _ = write!(page, ".TP\n\\fB{}\\fR", escaped(name));
     if !argument.is_empty() {

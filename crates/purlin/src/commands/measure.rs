@@ -1,4 +1,4 @@
-//! `measure -- COMMAND`: what commands take, each run several times and in turn.
+//! `measure -- COMMAND`: the costs of commands, each of which is run several times, in turn.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -17,10 +17,10 @@ use crate::failure::{
     Failure, NO_INPUT, NOT_EXECUTABLE, NOT_FOUND, REFUSED, SYSTEM, USAGE, reason, say,
 };
 
-/// Runs and rounds for warming up, at most.
+/// Maximum number of runs, and of rounds for warming up.
 const MOST_RUNS: usize = 10_000;
 
-/// The name of the form of JSON.
+/// The name of the JSON format.
 pub const SCHEMA: &str = "purlin-measure/1";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -174,7 +174,7 @@ fn wrong(text: String) -> Failure {
     Failure::new(USAGE, format!("purlin: {text}"))
 }
 
-/// `--option=value` in its two parts.
+/// Splits `--option=value`.
 fn split_option(arg: &OsStr) -> (OsString, Option<OsString>) {
     let bytes = arg.as_bytes();
     match bytes.iter().position(|b| *b == b'=') {
@@ -201,11 +201,11 @@ pub fn count(value: &OsStr, option: &str, least: usize) -> Result<usize, Failure
 pub struct Report<'a> {
     plan: &'a Plan,
     runs: Vec<Vec<Run>>,
-    /// The signal by which somebody had the runs end early.
+    /// The signal that ended the runs early, if any.
     pub ended_by: Option<i32>,
 }
 
-/// How sure verdicts are, and the name of a verdict in JSON.
+/// The name of a verdict in JSON.
 fn verdict(v: Verdict) -> &'static str {
     match v {
         Verdict::Less => "less",
@@ -216,12 +216,12 @@ fn verdict(v: Verdict) -> &'static str {
 }
 
 impl Report<'_> {
-    /// Prints the results, as `text` gives them; the status that this process ends with.
+    /// Prints the results, as `text` formats them. Returns the exit status of this process.
     pub fn show(&self, text: impl FnOnce() -> String) -> Result<u8, Failure> {
         let Some(signal) = self.ended_by else {
             return print(&text());
         };
-        // What was seen until then.
+        // The runs completed by then.
         if self.runs.iter().all(|runs| !runs.is_empty()) {
             print(&text())?;
         }
@@ -232,7 +232,7 @@ impl Report<'_> {
         ));
         Ok(128u8.wrapping_add(signal as u8))
     }
-    /// The numbers of one quantity and command; none, if any is missing.
+    /// The numbers of one quantity and command; empty if any is missing.
     fn values(&self, command: usize, quantity: Quantity) -> Vec<f64> {
         let values: Option<Vec<f64>> = self.runs[command].iter().map(|r| r.get(quantity)).collect();
         values.unwrap_or_default()
@@ -294,7 +294,7 @@ impl Report<'_> {
         text
     }
 
-    /// The numbers of a line of the table.
+    /// A line of the table.
     fn line(&self, command: usize, row: &QuantityRow) -> String {
         let values = self.values(command, row.quantity);
         let Some(s) = Summary::of(&values) else {
@@ -409,7 +409,7 @@ impl Report<'_> {
     }
 }
 
-/// A name in one line of a terminal.
+/// A name without line breaks, for a terminal.
 fn printable(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_control() { '?' } else { c })

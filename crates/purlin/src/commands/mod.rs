@@ -1,5 +1,5 @@
-//! The commands, one file each. A command gets its arguments untouched and gives the exit status,
-//! unless it turns into another program.
+//! The commands, one file each. A command gets its arguments unchanged and returns the exit status,
+//! unless it executes another program.
 
 mod bench;
 mod build;
@@ -27,7 +27,7 @@ use process::print_bytes;
 pub use process::{become_program, become_program_named, print};
 pub use table::COMMANDS;
 
-/// The command that `name` is likely a misspelling of.
+/// The command that `name` is probably a misspelling of.
 pub fn nearest(name: &str) -> Option<&'static str> {
     let near = COMMANDS
         .iter()
@@ -36,7 +36,8 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     (near.0 <= 2 && near.0 < near.1.len()).then_some(near.1)
 }
 
-/// How many letters have to be inserted, removed or replaced; names are cut to a sane length.
+/// The edit distance: how many letters have to be inserted, removed or replaced. Long names are
+/// cut.
 fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(20).collect();
     let mut row: Vec<usize> = (0..=a.len()).collect();

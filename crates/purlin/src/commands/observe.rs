@@ -17,7 +17,7 @@ use crate::observe::server::Server;
 use crate::observe::target::{Target, command_line};
 
 const USE: &str = "purlin observe [PID] [--port N] [--no-open]";
-/// Emulators that are listed.
+/// Maximum number of emulators that are listed.
 const LISTED: usize = 50;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -63,12 +63,12 @@ fn options(args: &[OsString]) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// The only emulator that there is.
+/// The only running emulator.
 fn only() -> Result<u32, Failure> {
     match &socket::running()[..] {
         [] => Err(Failure::new(
             NO_ANSWER,
-            "purlin: no Purlin of this user runs that can be asked",
+            "purlin: no Purlin of this user is running that answers",
         )),
         [pid] => Ok(*pid),
         several => {
@@ -110,8 +110,10 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Opens the page where there is a desktop. Others may see the arguments of what is started, so these name a file that only the
-/// user can read, and that leads to the address. The result is where that is.
+/// Opens the page if there is a desktop.
+///
+/// Other users may see the arguments of the started program, so these name a file that only the
+/// user can read, which redirects to the address. Returns where that file is.
 fn open(address: &str) -> Option<(Private, String)> {
     let desktop = ["DISPLAY", "WAYLAND_DISPLAY"];
     let program = match cfg!(target_os = "macos") {
@@ -139,14 +141,14 @@ fn open(address: &str) -> Option<(Private, String)> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    // Whoever has no such program has the address.
+    // Without such a program the user still has the address.
     if let Ok(mut child) = command.spawn() {
         let _ = std::thread::Builder::new().spawn(move || child.wait());
     }
     Some((folder, name))
 }
 
-/// Makes a file that only the user can read; what has its name goes.
+/// Writes a file that only the user can read, replacing one of that name.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),

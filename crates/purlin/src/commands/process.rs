@@ -1,4 +1,5 @@
-//! The acts of commands on this process: they write to its standard output, or turn it into another program.
+//! Actions of commands on this process: writing to its standard output, and executing another
+//! program in it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -8,12 +9,12 @@ use std::process::Command;
 
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, SYSTEM, reason};
 
-/// Writes data to standard output. Nobody need read all of it.
+/// Writes text to standard output. It is no error if the reader closes the pipe.
 pub fn print(text: &str) -> Result<u8, Failure> {
     print_bytes(text.as_bytes())
 }
 
-/// As [`print`].
+/// As [`print`], for bytes.
 pub fn print_bytes(bytes: &[u8]) -> Result<u8, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -25,7 +26,7 @@ pub fn print_bytes(bytes: &[u8]) -> Result<u8, Failure> {
     }
 }
 
-/// Turns this process into `program`, which sees `name` as the one it was called by.
+/// Replaces this process by `program`, which is called by `name`.
 pub fn become_program_named(
     program: &Path,
     name: &OsStr,
@@ -51,7 +52,7 @@ pub fn become_program_named(
     )
 }
 
-/// Turns this process into `program`.
+/// Replaces this process by `program`.
 pub fn become_program(
     program: &Path,
     args: &[OsString],

@@ -1,8 +1,8 @@
-//! `run FILE [ARGS]`: a program from one file, compiled in memory by the stock compilers.
+//! `run FILE [ARGS]`: runs a program from one file, compiled in memory by the stock compilers.
 //!
-//! The program starts with `Module:main(Args)`, else `main()`, else `start()`, of the module in the file; when
-//! it returns the program is over, with status 0. An error that nothing catches is printed to standard
-//! error and ends it with status 1. Arguments are strings: lists in Erlang, binaries in Elixir.
+//! Calls `Module:main(Args)`, else `main()`, else `start()`, of the module in the file. When it
+//! returns, the program ends with status 0. An uncaught error is printed to standard error and ends
+//! it with status 1. Arguments are strings: lists in Erlang, binaries in Elixir.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::{elixir, erl, escript};
 use crate::context::Context;
 use crate::failure::{Failure, NO_INPUT, USAGE, reason};
 
-/// Runs after `Start(Module, Args)` is defined; ends the emulator in any case.
+/// Code after the definition of `Start(Module, Args)`. It always ends the emulator.
 const ERLANG_PRELUDE: &str = "\
     [File | Args] = init:get_plain_arguments(), \
     Say = fun(Format, Data) -> io:format(standard_error, Format, Data) end, \
@@ -74,7 +74,7 @@ const RUN_BEAM: &str = "\
         {error, beam_lib, _} -> Say(\"~ts: not a module file~n\", [File]), halt(1) \
     end.";
 
-/// For a list `modules` of what was loaded, and `args`.
+/// Code that uses `modules`, the list of what was loaded, and `args`.
 const ELIXIR_START: &str = "\
     has = fn name, arity -> \
       Enum.find(modules, &function_exported?(&1, name, arity)) end; \
@@ -98,7 +98,7 @@ const RUN_ELIXIR_BEAM: &str = "\
     {:module, ^module} = :code.load_binary(module, String.to_charlist(file), code); \
     modules = [module]; ";
 
-/// How a file is run.
+/// The way in which a file is run.
 enum Kind {
     ElixirScript,
     ElixirModule,
@@ -108,7 +108,7 @@ enum Kind {
     Escript,
 }
 
-/// The runner of a program: words for `erl`, for the script `elixir`, or for `escript`.
+/// The runner of a program: arguments for `erl`, for the script `elixir`, or for `escript`.
 pub enum Program {
     Erl(Vec<OsString>),
     Elixir(Vec<OsString>),
@@ -123,7 +123,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     }
 }
 
-/// How `FILE [ARGS]` are run, for the command of that name.
+/// The runner for `FILE [ARGS]`, on behalf of the command of that name.
 pub fn program(command: &str, args: &[OsString]) -> Result<Program, Failure> {
     let args = match args {
         [first, rest @ ..] if first == "--" => rest,
@@ -204,7 +204,7 @@ fn kind_of_name(file: &Path) -> Option<Kind> {
     }
 }
 
-/// A file without a telling name may say what it is for: `#!/usr/bin/env escript`.
+/// The kind of a file whose name does not tell, from its first line: `#!/usr/bin/env escript`.
 fn kind_of_first_line(source: File) -> Option<Kind> {
     let mut line = Vec::new();
     BufReader::new(source)

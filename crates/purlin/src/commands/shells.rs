@@ -1,6 +1,6 @@
-//! `help bash`, `help zsh`, `help fish`: completions for shells, made from the table of commands.
+//! `help bash`, `help zsh`, `help fish`: shell completions, made from the table of commands.
 //!
-//! The bash one completes words of the table by `compgen`; the others hand on explanations as well.
+//! Bash completes words of the table by `compgen`; the others also show explanations.
 
 use std::fmt::Write as _;
 
@@ -9,17 +9,17 @@ use super::table::{
     COMMANDS, CommandRow, EXPLAIN_WORDS, GLOBAL, OptionRow, Takes, emulator_flags, explain_topics,
 };
 
-/// The names of an option: `-h, --help` are two.
+/// The names of an option: `-h, --help` has two.
 fn names(option: &OptionRow) -> impl Iterator<Item = &'static str> {
     option.name.split(", ")
 }
 
-/// Names of options before the command.
+/// Names of the options before the command.
 fn global() -> impl Iterator<Item = &'static str> {
     GLOBAL.iter().flat_map(names)
 }
 
-/// Words that may stand behind a command, besides files and the like.
+/// Words that may follow a command, besides files and the like.
 fn words(row: &CommandRow) -> Vec<String> {
     match row.takes {
         Takes::Flags => emulator_flags()
@@ -44,12 +44,12 @@ fn words(row: &CommandRow) -> Vec<String> {
     }
 }
 
-/// `text` as one word of a shell.
+/// `text` quoted as one word of a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Process numbers of emulators that answer, one a line.
+/// Lists the process numbers of emulators that answer, one per line.
 const PIDS: &str = "purlin help processes 2>/dev/null | cut -f1";
 
 pub fn bash() -> String {
@@ -135,7 +135,7 @@ pub fn bash() -> String {
     text
 }
 
-/// An explanation as the specifications of zsh have it.
+/// An explanation as zsh's specifications quote it.
 fn for_zsh(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -270,7 +270,7 @@ pub fn fish() -> String {
     text
 }
 
-/// `text` as one word of fish.
+/// `text` quoted as one word of fish.
 fn quoted_fish(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }

@@ -1,4 +1,5 @@
-//! The table of commands. What dispatches, `purlin help`, the manual page and the completions of shells are made from it.
+//! The table of commands, from which dispatch, `purlin help`, the manual page and shell completions
+//! are made.
 
 use std::ffi::OsString;
 
@@ -16,33 +17,33 @@ pub struct CommandRow {
     pub name: &'static str,
     pub arguments: &'static str,
     pub doc: &'static str,
-    /// Whether a link of this name to Purlin is this command.
+    /// Whether a link of this name to Purlin acts as this command.
     pub stock: bool,
-    /// The words behind the name on a command line, for those who complete it.
+    /// The words after the command, for completion.
     pub takes: Takes,
-    /// Options of the command's own; those of stock tools aren't listed.
+    /// The command's own options; those of stock tools are not listed.
     pub options: &'static [OptionRow],
     pub run: fn(&Context, &[OsString]) -> Result<u8, Failure>,
 }
 
-/// A name, what follows it (nothing, if empty) and what it does.
+/// An option: its name, its argument (empty if none) and what it does.
 pub struct OptionRow {
     pub name: &'static str,
     pub argument: &'static str,
     pub doc: &'static str,
 }
 
-/// The kind of a word behind a command.
+/// The kind of words after a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// A file with one of these endings.
+    /// A file with one of these extensions.
     Files(&'static [&'static str]),
     /// Another command line.
     Command,
     Folder,
     /// The flags of `erl`.
     Flags,
-    /// The number of a process, or a word for `explain`.
+    /// A process number, or a word of `explain`.
     Explained,
     Process,
     /// A topic of `help`.
@@ -60,10 +61,18 @@ const fn option(name: &'static str, argument: &'static str, doc: &'static str) -
     }
 }
 
-const RUNS: OptionRow = option("--runs", "N", "runs of each that are kept (10)");
-const WARMUP: OptionRow = option("--warmup", "N", "rounds before them that are not (1)");
-const SHOW: OptionRow = option("--show", "", "what commands print goes to standard error");
-const ANY_STATUS: OptionRow = option("--any-status", "", "measure what fails, too");
+const RUNS: OptionRow = option("--runs", "N", "measured runs of each command (10)");
+const WARMUP: OptionRow = option(
+    "--warmup",
+    "N",
+    "rounds before them that are not measured (1)",
+);
+const SHOW: OptionRow = option(
+    "--show",
+    "",
+    "show the output of commands on standard error",
+);
+const ANY_STATUS: OptionRow = option("--any-status", "", "measure failing commands, too");
 const JSON: OptionRow = option("--json", "", "the answer as JSON");
 const CSV: OptionRow = option("--csv", "", "a line for each run, with commas");
 
@@ -166,11 +175,7 @@ pub static COMMANDS: &[CommandRow] = &[
         takes: Takes::Files(&["exs", "ex", "erl", "escript", "beam"]),
         options: &[
             option("--output", "OUT", "the executable to make; -o for short"),
-            option(
-                "--apps",
-                "A,B",
-                "applications that the program names nowhere",
-            ),
+            option("--apps", "A,B", "further applications to include"),
         ],
         run: build::run,
     },
@@ -182,11 +187,11 @@ pub static COMMANDS: &[CommandRow] = &[
         takes: Takes::Files(&["beam"]),
         options: &[
             option("--generic", "", "the instructions of the file"),
-            option("--specific", "", "what the interpreter runs"),
+            option("--specific", "", "the ops that the interpreter runs"),
             option(
                 "--native",
                 "",
-                "the machine code of its functions, or of the one that is named",
+                "the machine code of all functions, or of the named one",
             ),
         ],
         run: disasm::run,
@@ -194,14 +199,14 @@ pub static COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "bench",
         arguments: "FILE [ARGS]",
-        doc: "what a program takes, here and on stock in turn",
+        doc: "measure a program, here and on stock in turn",
         stock: false,
         takes: PROGRAMS,
         options: &[
             option(
                 "--against",
                 "stock|DIR",
-                "run the file there too: the stock emulator, or that of another root",
+                "run the file on the stock emulator, too, or on that of another root",
             ),
             RUNS,
             WARMUP,
@@ -224,11 +229,11 @@ pub static COMMANDS: &[CommandRow] = &[
             option("--collapsed", "", "stacks as lines, for flame graphs"),
             option("--speedscope", "", "a profile for Speedscope"),
             option("--pprof", "", "a profile for pprof"),
-            option("--to", "FILE", "write there"),
+            option("--to", "FILE", "write to this file"),
             option(
                 "--fail-if",
                 "'MEASURE > N'",
-                "status 3 if that is so; < too, and again and again",
+                "status 3 if that holds; also with <; may be repeated",
             ),
         ],
         run: explain::run,
@@ -306,7 +311,7 @@ pub static COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "measure",
         arguments: "-- COMMAND [-- COMMAND]",
-        doc: "what commands take: time, memory, energy",
+        doc: "measure commands: time, memory, energy",
         stock: false,
         takes: Takes::Command,
         options: &[
@@ -315,14 +320,10 @@ pub static COMMANDS: &[CommandRow] = &[
             option(
                 "--name",
                 "TEXT",
-                "the name of the first command; again: of the next",
+                "the name of the first command; repeated: of the next",
             ),
-            option("--input", "FILE", "what each run reads"),
-            option(
-                "--separator",
-                "WORD",
-                "stands between commands in the place of --",
-            ),
+            option("--input", "FILE", "the standard input of each run"),
+            option("--separator", "WORD", "separates commands in place of --"),
             SHOW,
             ANY_STATUS,
             JSON,
@@ -362,7 +363,7 @@ pub static COMMANDS: &[CommandRow] = &[
     },
 ];
 
-/// Commands that are tools of Erlang and Elixir: what stands behind them is theirs.
+/// Commands that are tools of Erlang and Elixir, which interpret their own arguments.
 pub const HAND_ON: [&str; 7] = ["erl", "erlc", "escript", "elixir", "elixirc", "iex", "mix"];
 
 /// Options before the command.
@@ -372,7 +373,7 @@ pub static GLOBAL: &[OptionRow] = &[
     option("-V, --version", "", "versions"),
 ];
 
-/// Variables that are looked at, and what they say.
+/// Environment variables and their meanings.
 pub static ENVIRONMENT: &[(&str, &str)] = &[
     (
         "PURLIN_OTP_ROOT",
@@ -382,14 +383,17 @@ pub static ENVIRONMENT: &[(&str, &str)] = &[
         "PURLIN_EXEC=strict",
         "exec fails if the command started an emulator that is not Purlin",
     ),
-    ("PURLIN_EXEC=quiet", "exec doesn't look for one"),
+    (
+        "PURLIN_EXEC=quiet",
+        "exec does not look for other emulators",
+    ),
     (
         "ERL_AFLAGS ERL_FLAGS ERL_ZFLAGS",
         "flags for erl, before and after those given",
     ),
 ];
 
-/// Words that `explain` takes in the place of a process number.
+/// Words that `explain` accepts in place of a process number.
 pub const EXPLAIN_WORDS: [&str; 4] = ["run", "exec", "show", "diff"];
 
 /// Names of the topics of `explain`.
@@ -397,7 +401,8 @@ pub fn explain_topics() -> impl Iterator<Item = &'static str> {
     TOPICS.iter().map(|topic| topic.name)
 }
 
-/// Flags of the emulator: name, argument, what it is for, whether the argument is a word of its own. In the order of their names.
+/// Flags of the emulator, sorted by name: name, argument, purpose, and whether the argument is a
+/// separate word.
 pub fn emulator_flags() -> Vec<(&'static str, &'static str, &'static str, bool)> {
     let rows = FLAGS
         .iter()

@@ -1,4 +1,4 @@
-//! Differences of two answers, and checks of them for automation: `--fail-if 'copied > 10%'`.
+//! Differences between two answers, and checks for automation: `--fail-if 'copied > 10%'`.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,8 @@ use purlin_diagnostics::json::Json;
 use super::text::bytes;
 use super::{at, causes, number, site, word};
 
-/// A measure that may be compared, and where it stands in an answer: in that of `run`, and in that of the topic itself.
+/// A measure for comparison, and its place in an answer: in that of `run`, and in that of the
+/// topic.
 const MEASURES: &[(&str, &[&str], &str)] = &[
     ("copied", &["copies", "bytes"], "copies"),
     ("moved", &["copies", "totals", "moved_bytes"], "copies"),
@@ -34,7 +35,7 @@ enum Limit {
     Percent(f64),
 }
 
-/// A condition that is to be told.
+/// A condition that is reported if it holds.
 #[derive(PartialEq, Debug)]
 pub struct Check {
     measure: usize,
@@ -43,7 +44,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// `copied > 10%`, `peak < 100MB`.
+    /// Parses `copied > 10%`, `peak < 100MB`.
     pub fn of(text: &str) -> Result<Check, String> {
         let unclear = || format!("--fail-if takes 'MEASURE > NUMBER[%|kB|MB|GB]', not '{text}'");
         let place = text.find(['<', '>']).ok_or_else(unclear)?;
@@ -74,7 +75,7 @@ impl Check {
         })
     }
 
-    /// The conditions that hold and ought not to. An error: the answers don't tell.
+    /// Describes the condition if it holds. An error: the answers do not contain the measure.
     pub fn failed(&self, answer: &Json, before: Option<&Json>) -> Result<Option<String>, String> {
         let row = &MEASURES[self.measure];
         let name = row.0;
@@ -104,7 +105,7 @@ impl Check {
     }
 }
 
-/// In per cent. From nothing to something is more than any number.
+/// Growth in per cent. From zero to anything else it is infinite.
 fn growth(then: f64, now: f64) -> f64 {
     match (then, now) {
         (0.0, 0.0) => 0.0,
@@ -113,7 +114,7 @@ fn growth(then: f64, now: f64) -> f64 {
     }
 }
 
-/// A measure, and what it was and is.
+/// A measure, with its old and new value.
 pub type Difference = (&'static str, f64, f64);
 
 pub fn differences(before: &Json, after: &Json) -> Vec<Difference> {
@@ -122,7 +123,7 @@ pub fn differences(before: &Json, after: &Json) -> Vec<Difference> {
     MEASURES.iter().filter_map(both).collect()
 }
 
-/// Lines whose copies have changed most.
+/// The lines whose copies have changed most.
 fn lines(before: &Json, after: &Json, top: usize) -> Vec<(String, f64, f64)> {
     let mut all: Vec<(String, f64, f64)> = Vec::new();
     for topic in ["copies", "allocation"] {

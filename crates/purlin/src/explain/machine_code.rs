@@ -1,4 +1,4 @@
-//! Machine code as text.
+//! The answer about machine code, as text.
 
 use purlin_diagnostics::json::Json;
 use purlin_measure::Unit;

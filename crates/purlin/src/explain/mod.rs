@@ -1,6 +1,6 @@
-//! The way of the runtime's answers to people: text, differences, checks, names of variables.
+//! Presentation of the runtime's answers: text, differences, checks, names of variables.
 //!
-//! Nothing here trusts an answer to be whole: fields that are missing count as nothing.
+//! Nothing here relies on an answer being complete: missing fields count as empty.
 
 pub mod check;
 pub mod machine_code;
@@ -11,7 +11,7 @@ pub mod variables;
 
 use purlin_diagnostics::json::Json;
 
-/// A field of a field of an answer.
+/// The field of an answer at the end of a path of field names.
 pub fn at<'a>(answer: &'a Json, path: &[&str]) -> Option<&'a Json> {
     path.iter().try_fold(answer, |value, name| value.get(name))
 }
@@ -42,7 +42,7 @@ pub fn place(site: &Json) -> String {
     }
 }
 
-/// Causes of one topic of an answer: those of the answer itself, or of its part.
+/// The causes of one topic in an answer: those of the answer itself, or of its part.
 pub fn causes<'a>(answer: &'a Json, topic: &str) -> &'a [Json] {
     let part = match word(answer, &["topic"]) {
         "run" => answer.get(topic),

@@ -1,4 +1,5 @@
-//! Answers as profiles for tools that people have: `pprof` (gzip-compressed protocol buffers), Speedscope, and lines for flame graphs.
+//! Answers as profiles for other tools: `pprof` (gzip-compressed protocol buffers), Speedscope, and
+//! lines for flame graphs.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ const MEASURES: &[(&str, &str)] = &[
     ("waited", "nanoseconds"),
 ];
 
-/// Place in [`MEASURES`] of a kind of cause.
+/// Index in [`MEASURES`] of a kind of cause.
 fn measure(kind: &str) -> usize {
     match kind {
         "allocation" => 1,
@@ -34,7 +35,7 @@ struct Sample<'a> {
     kind: &'a str,
     times: f64,
     value: f64,
-    /// Frames, the innermost first.
+    /// Frames, innermost first.
     stack: &'a [Json],
 }
 
@@ -84,7 +85,7 @@ fn frame(f: &Json) -> String {
     }
 }
 
-/// A line for each stack, outermost first, with its kind and its value.
+/// A line for each stack, outermost frame first, with its kind and value.
 pub fn collapsed(answer: &Json) -> String {
     let mut text = String::new();
     for s in samples(answer) {
@@ -157,7 +158,7 @@ pub fn speedscope(answer: &Json) -> Json {
     ])
 }
 
-/// Protocol buffers being written.
+/// A protocol buffer under construction.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -203,7 +204,7 @@ impl Strings {
     }
 }
 
-/// A profile as `pprof` reads it, compressed as it expects.
+/// A profile for `pprof`, compressed as it expects.
 pub fn pprof(answer: &Json) -> Vec<u8> {
     let mut strings = Strings::default();
     strings.place("");
@@ -268,7 +269,7 @@ pub fn pprof(answer: &Json) -> Vec<u8> {
     gzip(&profile.0)
 }
 
-/// Bytes as a file that `gunzip` reads, in blocks that are stored as they are.
+/// Bytes in gzip format, in stored blocks without compression.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     const BLOCK: usize = 65_535;
     let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
@@ -345,7 +346,7 @@ mod tests {
         assert_eq!(stack.len(), 3);
     }
 
-    /// Fields of a message: number, and what is in it.
+    /// Fields of a message: number and content.
     fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
         fn varint(bytes: &mut &[u8]) -> u64 {
             let mut n = 0;
@@ -380,7 +381,7 @@ mod tests {
     #[test]
     fn pprof_is_a_profile() {
         let bytes = pprof(&answer());
-        // One stored block: ten bytes of head, five of the block, eight at the end.
+        // One stored block: ten bytes of header, five of the block, eight at the end.
         let profile = &bytes[15..bytes.len() - 8];
         let all = fields(profile);
         let of = |n: u64| all.iter().filter(|f| f.0 == n).count();

@@ -1,4 +1,4 @@
-//! Answers as text: causes, worst first, each with its line and what to do.
+//! Answers as text: causes, worst first, each with its line and advice.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use purlin_measure::Unit;
 
 use super::{at, machine_code, number, place, site, time, word};
 
-/// Bytes as people read them.
+/// A number of bytes for people to read.
 pub fn bytes(n: f64) -> String {
     match n {
         n if n < 1024.0 => format!("{n:.0} bytes"),
@@ -28,7 +28,7 @@ pub fn count(n: f64) -> String {
     text
 }
 
-/// Leaves out characters that can't be shown in a terminal.
+/// Writes text without characters that a terminal cannot show.
 pub(super) fn line(text: &mut String, shown: impl std::fmt::Display) {
     let clean = shown.to_string().replace(|c: char| c.is_control(), "?");
     text.push_str(clean.trim_end());
@@ -103,12 +103,14 @@ pub fn shown(answer: &Json, top: usize) -> String {
     text
 }
 
-/// Least share of copies, allocations, collections or work for a line to lead the report.
+/// Minimum share of copies, allocations, collections or work for a line to be at the top of the
+/// report.
 const LEADING_SHARE: f64 = 0.1;
-/// Least share of the run's time for a wait to lead the report.
+/// Minimum share of the run's time for a wait to be at the top of the report.
 const LEADING_WAIT: f64 = 0.1;
 
-/// The program's own line with the most of each kind, if it has much of it. What comes from starting the system is not among them.
+/// Shows the program's own line with the most of each kind, if that is much. Costs of the system's
+/// start are left out.
 fn most(text: &mut String, answer: &Json) {
     let mut rows = Vec::new();
     let own = |part: &str| {
@@ -118,7 +120,7 @@ fn most(text: &mut String, answer: &Json) {
             .filter(|c| c.get("own") == Some(&Json::Bool(true)))
     };
     let share = |n: f64, all: f64| (n > 0.0 && n >= LEADING_SHARE * all).then_some(100.0 * n / all);
-    // What is copied to a region is copied, once.
+    // Moving to a region copies once.
     let copied = |c: &Json| number(c, &["bytes"]) + number(c, &["moved_bytes"]);
     let all =
         number(answer, &["copies", "bytes"]) + number(answer, &["copies", "totals", "moved_bytes"]);
@@ -148,7 +150,7 @@ fn most(text: &mut String, answer: &Json) {
             rows.push((what, n, site(c)));
         }
     }
-    // Who waits for a message is mostly told by those that compute meanwhile.
+    // A wait for a message is mostly explained by what computes meanwhile.
     let held_up = |c: &&Json| !["receive", "idle"].contains(&word(c, &["kind"]));
     if let Some(c) = own("latency").find(held_up)
         && number(c, &["seconds"]) >= LEADING_WAIT * number(answer, &["uptime_s"])
@@ -320,7 +322,7 @@ fn kinds(text: &mut String, answer: &Json) {
     text.push('\n');
 }
 
-/// How many processes there were, and what the peak comes to for each of them.
+/// The number of processes, and the peak divided by it.
 fn started(text: &mut String, answer: &Json) {
     let of = |name: &str| number(answer, &["processes", name]);
     let (most, peak) = (of("most"), number(answer, &["memory", "peak_bytes"]));
@@ -343,10 +345,10 @@ fn started(text: &mut String, answer: &Json) {
     text.push('\n');
 }
 
-/// Processes from which on each one's part of the memory says something.
+/// Number of processes from which on the memory per process is meaningful.
 const MANY: f64 = 1000.0;
 
-/// The table of known memory, held against resident memory.
+/// The table of accounted memory, compared with resident memory.
 fn parts(text: &mut String, answer: &Json) {
     let Some(Json::Object(_)) = answer.get("parts") else {
         return;
@@ -380,7 +382,7 @@ fn parts(text: &mut String, answer: &Json) {
     );
 }
 
-/// The held binaries and regions, and the ways to them.
+/// The held binaries and regions, and the paths to them.
 fn held(text: &mut String, answer: &Json, top: usize) {
     let list = answer.get("held").map_or(&[][..], Json::list);
     for (i, row) in list.iter().take(top).enumerate() {
@@ -501,10 +503,10 @@ fn processes(text: &mut String, answer: &Json, top: usize, by: &str) {
     text.push('\n');
 }
 
-/// Bytes below which a holder is not worth a line.
+/// Minimum number of bytes for a holder to be listed.
 const HELD: f64 = 1048576.0;
 
-/// Who holds what, at one time of a run.
+/// The holders of memory at one time of a run.
 fn holders(text: &mut String, answer: Option<&Json>, when: &str, top: usize) {
     let Some(answer @ Json::Object(_)) = answer else {
         return;

@@ -76,10 +76,10 @@ fn waited(kind: &str) -> &str {
     }
 }
 
-/// Marks of the longest bar.
+/// Characters of the longest bar.
 const BAR: f64 = 40.0;
 
-/// Waits of one kind by their lengths, from the shortest to the longest that there was.
+/// Waits of one kind by duration, from the shortest to the longest that occurred.
 fn histogram(text: &mut String, total: &Json) {
     let Some(Json::List(lengths)) = total.get("lengths") else {
         return;
@@ -97,7 +97,7 @@ fn histogram(text: &mut String, total: &Json) {
             true => "longer".to_string(),
             false => format!("below {}", seconds((1u64 << i) as f64 / 1e6)),
         };
-        // Whatever there is shows.
+        // Anything above zero is visible.
         let bar = (BAR * n / most).ceil() as usize;
         let row = format!(
             "    {below:>16} {:>11} {:>5.1}% {}",

@@ -1,9 +1,11 @@
 //! Names of captured variables, from the debug information of module files.
 //!
-//! The runtime knows a captured variable by its place. Which variable stands there only the compiler knows: so an emulator of its own,
-//! which is started for it, reads the debug information, compiles it again, and lists what each fun captures in the compiler's
-//! intermediate code. Arguments and what patterns bind have numbers there. In Core Erlang it can be seen which name an argument gets;
-//! what is left is one of the fun's free variables that are not known by then: one name, or a few of which it is one. Without a file, or without debug information in it, variables have no names.
+//! The runtime knows a captured variable by its index. Only the compiler knows which variable that
+//! is. So an emulator is started that reads the debug information, compiles it again, and lists
+//! what each fun captures in the compiler's intermediate code. Arguments and variables bound by
+//! patterns have numbers there. Core Erlang shows which name an argument gets. Whatever remains is
+//! one of the fun's free variables that are still unknown: one name, or one of a few. Without a
+//! file, or without debug information in it, variables have no names.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,13 +15,13 @@ use purlin_runtime::code::object_files;
 
 use super::{number, word};
 use crate::context::Context;
-use crate::fresh::Folder;
+use crate::temporary::Folder;
 
-/// Funs that are looked up, at most.
+/// Maximum number of funs that are looked up.
 const MOST: usize = 50;
 
-/// Prints a line for each fun that is asked for: the variables in the order in which they are captured, and its free variables in any
-/// order. Arguments are a folder to write to, then function and file, again and again.
+/// Prints a line for each requested fun: the variables in the order of capture, and its free
+/// variables in any order. The arguments are a folder to write to, then pairs of function and file.
 const HELPER: &str = r#"
 [Dir | Asked] = init:get_plain_arguments(),
 Name = fun(V) when is_atom(V) -> atom_to_list(V); (_) -> "" end,
@@ -103,8 +105,10 @@ try Go(Asked, #{}) catch _:_ -> ok end,
 halt().
 "#;
 
-/// Enters names where they can be found. Files that the answer names are compiled: it must come from a program of this user's. `objects`
-/// has those of modules that were loaded from no file.
+/// Adds names where they can be found.
+///
+/// Files that the answer names are compiled, so it must come from a program of this user. `objects`
+/// has the files of modules that were loaded from none.
 pub fn name(context: &Context, answer: &mut Json, top: usize, objects: Option<&Path>) {
     let mut funs: Vec<[String; 2]> = Vec::new();
     let fun = |captured: &Json| {
@@ -171,7 +175,7 @@ pub fn name(context: &Context, answer: &mut Json, top: usize, objects: Option<&P
     });
 }
 
-/// A name as it stands in the source. None: the compiler has made it.
+/// A name as in the source; `None` if the compiler made it.
 fn written(name: &str, elixir: bool) -> Option<&str> {
     let name = match elixir {
         true => name.strip_prefix('_')?.split('@').next()?,
@@ -184,7 +188,7 @@ fn written(name: &str, elixir: bool) -> Option<&str> {
     (name.starts_with(letter) && !made).then_some(name)
 }
 
-/// Does something with each captured variable of the first causes.
+/// Calls `f` with each captured variable of the first causes.
 fn each_captured(answer: &mut Json, top: usize, f: &mut impl FnMut(&mut Json)) {
     let Json::Object(pairs) = answer else {
         return;
@@ -213,7 +217,8 @@ fn ask(context: &Context, funs: &[[String; 2]]) -> Option<String> {
     let mut command = Command::new(crate::linker::executable().ok()?);
     command.arg("--otp-root").arg(&otp.root).arg("erl");
     command.args(["+Fexplain", "false", "-noinput", "-boot", "no_dot_erlang"]);
-    // The backends of other languages lie beside the modules that were compiled by them, or are found as their tools are.
+    // The compiler back ends of other languages are beside the modules compiled by them, or are
+    // found as their tools are.
     if let Some(elixir) = crate::commands::elixir::library(context) {
         command.arg("-pa").arg(elixir);
     }

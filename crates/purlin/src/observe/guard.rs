@@ -1,11 +1,12 @@
-//! The right to use the page.
+//! Access control of the page.
 //!
-//! The address that is printed has a token behind `#`, where browsers don't send it. The page exchanges it for a key, which it
-//! keeps to itself and sends with each request: not as a cookie, since other servers of this machine would get that. The token is
-//! good for one exchange, so whoever finds the address later, in a history or among the arguments of a browser, has nothing.
+//! The printed address has a token after `#`, which browsers do not send. The page exchanges the
+//! token for a key, which it keeps and sends with each request. It is not a cookie, since other
+//! servers on this machine would get that. The token works once, so an address found later, in a
+//! history or among the arguments of a browser, is useless.
 //!
-//! Other pages can't read what is told here, nor send the key. That another name leads to this address (DNS rebinding) does not
-//! help them: the name that is asked for must be that of the loopback device.
+//! Other pages can neither read the answers nor send the key. Another name for this address (DNS
+//! rebinding) does not help them: the requested host must be a name of the loopback device.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -15,7 +16,7 @@ use std::sync::Mutex;
 /// Bytes of a token or key.
 const BYTES: usize = 24;
 
-/// Something that can't be guessed, in hexadecimal digits.
+/// A random secret in hexadecimal digits.
 pub fn secret() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -27,13 +28,13 @@ pub fn secret() -> io::Result<String> {
     Ok(text)
 }
 
-/// Whether two texts are the same. How long it takes says nothing about where they differ.
+/// Compares two texts in constant time.
 pub fn same(a: &str, b: &str) -> bool {
     let differences = a.bytes().zip(b.bytes()).fold(0, |d, (a, b)| d | (a ^ b));
     std::hint::black_box(differences) == 0 && a.len() == b.len()
 }
 
-/// The key that the page has to show.
+/// The key that the page must send.
 pub struct Guard {
     token: Mutex<Option<String>>,
     key: String,
@@ -52,17 +53,17 @@ impl Guard {
     pub fn token(&self) -> Option<String> {
         self.token.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
-    /// The key, for the token. It is not given twice.
+    /// The key in exchange for the token, once.
     pub fn exchange(&self, token: &str) -> Option<&str> {
         let mut t = self.token.lock().unwrap_or_else(|e| e.into_inner());
         t.take_if(|t| same(t, token)).map(|_| self.key.as_str())
     }
-    /// Whether what a request carries is the key.
+    /// Whether the authorization of a request is the key.
     pub fn admits(&self, authorization: Option<&str>) -> bool {
         let key = authorization.and_then(|a| a.strip_prefix("Bearer "));
         key.is_some_and(|k| same(k, &self.key))
     }
-    /// Whether a request was meant for here.
+    /// Whether the requested host is this server.
     pub fn is_own_host(&self, host: Option<&str>) -> bool {
         let Some((name, port)) = host.and_then(|h| h.rsplit_once(':')) else {
             return false;
@@ -70,7 +71,7 @@ impl Guard {
         (name == "127.0.0.1" || name.eq_ignore_ascii_case("localhost"))
             && port == self.port.to_string()
     }
-    /// Whether a request is from the page itself, where it says where it is from.
+    /// Whether a request comes from the page itself, if it names its origin.
     pub fn is_own_origin(&self, origin: Option<&str>) -> bool {
         origin.is_none_or(|o| self.is_own_host(o.strip_prefix("http://")))
     }

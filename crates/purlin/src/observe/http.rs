@@ -1,24 +1,25 @@
-//! As much of HTTP/1.1 as a page of one's own needs: a request without a body on each connection, and its answer.
+//! The part of HTTP/1.1 that the page needs: one request without a body per connection, and its
+//! response.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-/// Bytes of a request.
+/// Maximum size of a request, in bytes.
 const MOST_BYTES: usize = 8 << 10;
-/// Time for a request to come.
+/// Time limit for a request to arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
     pub path: String,
-    /// The part behind `?`, as it is.
+    /// The part after `?`, undecoded.
     pub query: String,
     headers: Vec<(String, String)>,
 }
 
 impl Request {
-    /// A header, if it is there once.
+    /// A header that occurs exactly once.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut found = self
             .headers
@@ -29,10 +30,10 @@ impl Request {
     }
 }
 
-/// Why there is no request: a status and what it means. None: nobody is there to be told.
+/// The reason why there is no request: a status and its text, or `None` if there is nobody to tell.
 pub type Refused = Option<(u16, &'static str)>;
 
-/// Reads a request. Time runs out for those who send byte after byte, too.
+/// Reads a request. The time limit also holds if it arrives byte by byte.
 pub fn read(from: &mut impl Read) -> Result<Request, Refused> {
     let begun = Instant::now();
     let mut bytes = Vec::new();
@@ -101,12 +102,12 @@ fn parse(head: &[u8]) -> Result<Request, (u16, &'static str)> {
     })
 }
 
-/// The answer.
+/// A response.
 pub struct Answer {
     pub status: u16,
     pub kind: &'static str,
     pub body: String,
-    /// Where scripts and styles may come from, in the page itself.
+    /// The allowed sources of scripts and styles, for the page itself.
     pub policy: Option<String>,
 }
 
@@ -119,7 +120,7 @@ impl Answer {
             policy: None,
         }
     }
-    /// Writes it all, after which the connection is closed.
+    /// Writes the response, after which the connection is closed.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let policy = self.policy.as_deref().unwrap_or("default-src 'none'");
         let head = format!(

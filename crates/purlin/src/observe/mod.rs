@@ -1,11 +1,12 @@
-//! The page of `purlin observe`: a server on the loopback device, for the browser of the user who started it.
+//! The page of `purlin observe`: a server on the loopback device for the browser of the user who
+//! started it.
 //!
-//! [`target`] asks the emulator that is observed, [`server`] answers the browser, by [`http`] and [`guard`]. The page itself is in
-//! the folder `page`: one file, with its styles and its script.
+//! [`target`] asks the observed emulator, [`server`] answers the browser, using [`http`] and
+//! [`guard`]. The page itself is in the folder `page`: one file with its styles and its script.
 //!
 //! # Invariants
-//! * Nothing is asked of the emulator but by a request of the page: when none is open, nothing is done.
-//! * All that comes from the network is bounded: bytes of a request, time for it, connections.
+//! * The emulator is asked only on a request of the page: without an open page, nothing is done.
+//! * All input from the network is bounded: size and duration of a request, number of connections.
 
 pub mod guard;
 pub mod http;

@@ -1,18 +1,20 @@
-//! The user at the other end of a connection of the loopback device.
+//! The user at the other end of a connection on the loopback device.
 //!
-//! The address of the page goes through other programs on its way to the browser, so a token in it may be seen by others of this
-//! machine, who could use it first. The system says whose socket is at the other end: nobody but the user, root, and whoever has
-//! become root by `sudo` to start this gets an answer, or takes the place of one who does.
+//! The address of the page passes through other programs on its way to the browser, so other users
+//! of the machine may see its token and could use it first. The system says who owns the socket at
+//! the other end. Only the user, root, and the user who became root by `sudo` to start this get an
+//! answer, or occupy one of the connections.
 //!
-//! Where the system does not say it (it has no `/proc/net`), nothing is known, and the token has to do.
+//! On a system without `/proc/net` the owner is unknown, and the token is the only protection.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
 
-/// The state of a socket that is open at both ends. One that its owner has closed belongs to nobody.
+/// The state of a socket that is open at both ends. One that its owner has closed belongs to
+/// nobody.
 const ESTABLISHED: &str = "01";
 
-/// Whether the other end of a connection belongs to somebody who may ask.
+/// Whether the owner of the other end is allowed to connect.
 pub fn is_admitted(stream: &TcpStream) -> bool {
     let (Ok(near), Ok(far)) = (stream.local_addr(), stream.peer_addr()) else {
         return false;
@@ -29,13 +31,13 @@ pub fn is_admitted(stream: &TcpStream) -> bool {
 }
 
 fn may_ask(uid: u32) -> bool {
-    // SAFETY: no arguments, and it cannot fail.
+    // SAFETY: takes no arguments and cannot fail.
     let own = unsafe { libc::geteuid() };
     let sudo = || std::env::var("SUDO_UID").ok()?.parse::<u32>().ok();
     uid == own || uid == 0 || own == 0 && sudo() == Some(uid)
 }
 
-/// The user whose socket is `near`, connected to `far`, by a table of the system.
+/// The owner of the socket `near` that is connected to `far`, according to a table of the system.
 fn owner(table: &str, near: SocketAddr, far: SocketAddr) -> Option<u32> {
     let (near, far) = (names(near)?, names(far)?);
     table.lines().skip(1).find_map(|line| {
@@ -47,7 +49,8 @@ fn owner(table: &str, near: SocketAddr, far: SocketAddr) -> Option<u32> {
     })
 }
 
-/// Names that the tables may have for an address: words of it as the processor has them, as one of IPv4 and as one of IPv6.
+/// The forms of an address in the tables: its words in the byte order of the processor, as IPv4 and
+/// as IPv6.
 fn names(address: SocketAddr) -> Option<[String; 2]> {
     let SocketAddr::V4(address) = address else {
         return None;
@@ -77,7 +80,7 @@ mod tests {
         let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
         assert_eq!(owner(table, at(0xC350), at(0x1F90)), Some(1001));
         assert_eq!(owner(table, at(0xC352), at(0x1F90)), Some(1002));
-        // Closed by its owner, to another port, not there.
+        // Closed by its owner; connected to another port; not there.
         assert_eq!(owner(table, at(0xC351), at(0x1F90)), None);
         assert_eq!(owner(table, at(0xC350), at(0x1F91)), None);
         assert_eq!(owner(table, at(0xC353), at(0x1F90)), None);

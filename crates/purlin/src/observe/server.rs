@@ -1,16 +1,16 @@
-//! Answers the browser: the page, and what the page asks for.
+//! Answers the browser: the page, and its requests.
 //!
-//! | request | answer |
-//! | --- | --- |
-//! | `GET /` | the page |
-//! | `POST /api/key?token=TOKEN` | `{"key"}`, once |
-//! | `GET /api/VIEW?KEY=VALUE…` | what the emulator tells; with `again=1` what it told a little while ago will do |
-//! | `GET /api/explain?topic=TOPIC&top=N` | what `purlin explain` is told |
-//! | `POST /api/trace-begin?…`, `POST /api/trace-end` | the same, for what changes something |
-//! | `GET /api/end` | comes when the emulator has ended, or after a while |
+//! | | request | answer |
+//! | | --- | --- |
+//! | | `GET /` | the page |
+//! | | `POST /api/key?token=TOKEN` | `{"key"}`, once |
+//! | | `GET /api/VIEW?KEY=VALUE…` | the emulator's answer; `again=1` accepts a recent one |
+//! | | `GET /api/explain?topic=TOPIC&top=N` | the answer to `purlin explain` |
+//! | | `POST /api/trace-begin?…`, `POST /api/trace-end` | the same, for requests with effects |
+//! | | `GET /api/end` | arrives when the emulator has exited, or after a while |
 //!
-//! Only connections of [those who may ask](peer) are answered. All but the first two need the key. An error is told as `{"error"}`, with a status of 4xx; 410 says that the emulator has
-//! ended.
+//! Only connections of [permitted users](peer) are answered. All requests but the first two need
+//! the key. Errors are `{"error"}` with a status of 4xx; 410 means that the emulator has exited.
 
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -25,24 +25,24 @@ use super::http::{self, Answer, Request};
 use super::peer;
 use super::target::{NoAnswer, Target, Wanted};
 
-/// Connections at a time. Each page holds one that waits for the end.
+/// Maximum number of connections. Each page has one that waits for the end.
 const CONNECTIONS: usize = 64;
-/// Bytes that are read and thrown away after a request that is refused.
+/// Maximum number of bytes that are read and discarded after a rejected request.
 const UNWANTED: usize = 1 << 20;
-/// How long a connection may take to be read or written.
+/// Time limit for reading from or writing to a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a page is let wait for the end at a time.
+/// Maximum time that a page's request for the end waits.
 const WAIT: Duration = Duration::from_secs(20);
-/// How often it is looked whether the emulator is still there.
+/// Interval of checks whether the emulator still exists.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long pages have to hear of the end.
+/// Time for pages to learn of the end.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// Views that are read, and those that change something.
+/// Views that only read, and requests with effects.
 const READ: &[&str] = &[
     "overview",
     "processes",
@@ -59,12 +59,12 @@ pub struct Server {
     target: Target,
     guard: Guard,
     connections: AtomicUsize,
-    /// Whether the emulator has ended.
+    /// Whether the emulator has exited.
     ended: Mutex<bool>,
     changed: Condvar,
 }
 
-/// A connection that is counted.
+/// A connection that counts towards the maximum.
 struct Counted(Arc<Server>);
 
 impl Drop for Counted {
@@ -74,7 +74,7 @@ impl Drop for Counted {
 }
 
 impl Server {
-    /// A server for that emulator; port 0: one that is free.
+    /// A server for that emulator; port 0 selects a free one.
     pub fn new(target: Target, port: u16) -> io::Result<(Arc<Server>, TcpListener)> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let guard = Guard::new(listener.local_addr()?.port())?;
@@ -95,7 +95,7 @@ impl Server {
         Ok(format!("http://127.0.0.1:{port}/#{token}"))
     }
 
-    /// Answers on threads of its own until the emulator ends, and tells the pages that it has.
+    /// Answers on threads of its own until the emulator exits, and then tells the pages.
     pub fn serve(self: &Arc<Server>, listener: TcpListener) -> io::Result<()> {
         let own = self.clone();
         std::thread::Builder::new()
@@ -106,7 +106,7 @@ impl Server {
         }
         *self.ended.lock().unwrap_or_else(|e| e.into_inner()) = true;
         self.changed.notify_all();
-        // Answers under way are written; new pages aren't worth waiting for.
+        // Responses in progress are completed; new pages are not worth a wait.
         let mut left = FAREWELL;
         while self.connections.load(Ordering::Relaxed) > 0 && !left.is_zero() {
             let step = Duration::from_millis(50);
@@ -119,18 +119,18 @@ impl Server {
     fn accept(self: &Arc<Server>, listener: &TcpListener) {
         loop {
             let Ok((stream, _)) = listener.accept() else {
-                // No descriptor is left, perhaps: there may be one later.
+                // There may be no descriptor left now, and one later.
                 std::thread::sleep(Duration::from_millis(200));
                 continue;
             };
-            // Others of this machine take nobody's place.
+            // Other users of the machine do not occupy a connection.
             if !peer::is_admitted(&stream) {
                 continue;
             }
             let before = self.connections.fetch_add(1, Ordering::Relaxed);
             let counted = Counted(self.clone());
             let full = before >= CONNECTIONS;
-            // A connection that can have no thread is closed.
+            // A connection for which there is no thread is closed.
             let _ = std::thread::Builder::new()
                 .name("page".into())
                 .stack_size(1 << 20)
@@ -222,7 +222,8 @@ impl Server {
         }
     }
 
-    /// Waits for the emulator's end for a while: the page that asks may be gone, which is seen when it is answered.
+    /// Waits a limited time for the emulator's exit. If the page is gone, this shows when the
+    /// response is written.
     fn end(&self) -> Answer {
         let begun = Instant::now();
         let mut ended = self.ended.lock().unwrap_or_else(|e| e.into_inner());
@@ -244,7 +245,8 @@ impl Server {
     }
 }
 
-/// Closes a connection on which more may come that nobody wants. Closed at once, its other end might not get to read why.
+/// Closes a connection on which unwanted input may follow. If it were closed at once, the other end
+/// might not get to read the response.
 fn part_with(stream: &mut TcpStream) -> io::Result<()> {
     stream.shutdown(Shutdown::Write)?;
     stream.set_read_timeout(Some(Duration::from_secs(1)))?;
@@ -263,7 +265,7 @@ fn wrong(status: u16, why: &str) -> Answer {
     Answer::json(status, Json::object([("error", why.into())]).to_string())
 }
 
-/// The page, which has nothing in it that is not in Purlin's executable.
+/// The page, which loads nothing from outside Purlin's executable.
 fn page() -> Answer {
     let Ok(nonce) = secret() else {
         return wrong(502, "there are no random numbers");

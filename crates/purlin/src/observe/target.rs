@@ -1,4 +1,4 @@
-//! The emulator that is observed: what it answers, and whether it is still there.
+//! The observed emulator: its answers, and whether it still exists.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -11,39 +11,40 @@ use crate::context::Context;
 use crate::explain::variables;
 use crate::failure::Failure;
 
-/// A view takes no more than this part of the time of one processor.
+/// Maximum share of a processor that a view may use.
 const SHARE: f64 = 0.01;
-/// Time between two looks, at least.
+/// Minimum time between two looks.
 const LEAST_MS: f64 = 2000.0;
-/// Answers that are kept, for those who ask again too early.
+/// Number of answers that are kept, for requests that come too early.
 const KEPT: usize = 16;
 
-/// See the module head.
+/// See the head of this module.
 pub struct Target {
     pub pid: u32,
     context: Context,
-    /// When it started, so that another process of that number is not taken for it. None where the system does not tell.
+    /// Its start time, so that another process with its number is not taken for it; `None` if the
+    /// system does not report it.
     started: Option<String>,
-    /// The last answer, and until when it is good enough.
+    /// Recent answers, and until when they may be reused.
     kept: Mutex<Vec<(String, Instant, Json)>>,
 }
 
-/// The form of an answer.
+/// The freshness of an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// As of now.
     Now,
-    /// As of a while ago, if it would cost too much to ask again.
+    /// A recent answer, if a new one would cost too much.
     Soon,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 pub enum NoAnswer {
-    /// The request makes no sense to the emulator.
+    /// The emulator rejects the request.
     Refused(String),
-    /// The emulator doesn't answer.
+    /// The emulator does not answer.
     Silent(String),
-    /// It has ended.
+    /// The emulator has exited.
     Ended,
 }
 
@@ -60,7 +61,7 @@ impl Target {
         Ok(target)
     }
 
-    /// Whether it is still there.
+    /// Whether it still exists.
     pub fn is_there(&self) -> bool {
         match &self.started {
             Some(then) => started(self.pid).as_ref() == Some(then),
@@ -87,7 +88,8 @@ impl Target {
         if !request.starts_with("observe ") {
             variables::name(&self.context, &mut answer, usize::MAX, None);
         }
-        // What the emulator has computed, where it tells. How long it had to wait for a processor says nothing about that.
+        // The time that the emulator computed, if it reports it, without time spent waiting for a
+        // processor.
         let computed = answer.get("cpu_ms").and_then(Json::number);
         let took = computed.unwrap_or_else(|| began.elapsed().as_secs_f64() * 1000.0);
         let again = (took / SHARE).max(LEAST_MS);
@@ -100,7 +102,7 @@ impl Target {
         if kept.len() >= KEPT {
             kept.remove(0);
         }
-        // A little less, since the one who waited so long is not to get it again.
+        // A little less, so that a client that waits for exactly this time gets a new answer.
         let slack = Duration::from_millis(LEAST_MS as u64 / 10);
         kept.push((request.to_string(), until - slack, answer.clone()));
         Ok(answer)
@@ -116,8 +118,8 @@ impl Target {
     }
 }
 
-/// When a process was started, as the system counts. None: there is no such process, it has ended and nobody has asked how, or the
-/// system does not tell.
+/// When a process started, as the system counts. `None` if there is no such process, it is a
+/// zombie, or the system does not report it.
 fn started(pid: u32) -> Option<String> {
     let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
@@ -128,7 +130,7 @@ fn started(pid: u32) -> Option<String> {
     (!matches!(state, "Z" | "X")).then(|| (*started).to_string())
 }
 
-/// The command line of a process, cut.
+/// The command line of a process, truncated.
 pub fn command_line(pid: u32) -> String {
     let bytes = std::fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
     let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).replace('\0', " ");

@@ -1,4 +1,4 @@
-//! A program to be observed, and `purlin observe` observing it.
+//! A program to be observed, and `purlin observe` that observes it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::fs;
@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use purlin_diagnostics::explain::socket;
 use purlin_diagnostics::json::{self, Json};
 
-/// How long anything may take here: machines are busy.
+/// Time limit for everything here, since machines are busy.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// 300 messages wait at `hog`. Twelve processes hold one large list. A table has 2,000 objects. Two sockets are connected with
-/// each other. One process computes, one calls `tick/2` twenty times a second. Lines on standard input are questions.
+/// 300 messages wait at `hog`. Twelve processes hold one large list. A table has 2,000 objects. Two
+/// sockets are connected with each other. One process computes, one calls `tick/2` twenty times a
+/// second. Lines on standard input are questions.
 const PROGRAM: &str = r#"
 -module(app).
 -export([main/0, hog/0, tick/2, spin/1, holder/1, ticker/1, spinner/0]).
@@ -70,10 +71,10 @@ ticker(N) ->
 tick(N, _) -> N.
 "#;
 
-/// The program.
+/// The observed program.
 pub struct App {
     folder: PathBuf,
-    /// Whether the folder goes with it.
+    /// Whether the folder is removed with it.
     owns: bool,
     child: Child,
     input: ChildStdin,
@@ -81,7 +82,7 @@ pub struct App {
 }
 
 impl App {
-    /// None where there is no OTP.
+    /// `None` if there is no OTP.
     pub fn start() -> Option<App> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -125,7 +126,7 @@ impl App {
             output,
         }
     }
-    /// One more, in the same folder.
+    /// Starts another one in the same folder.
     pub fn another(&self) -> App {
         App::of(self.folder.clone(), false)
     }
@@ -153,7 +154,7 @@ impl App {
         self.output.read_line(&mut line).expect("reads");
         line.trim_end().to_string()
     }
-    /// Asks the program itself until the answer is as it is to be.
+    /// Asks the program itself until `is` holds for the answer.
     pub fn until(&self, request: &str, is: impl Fn(&Json) -> bool) -> Json {
         let begun = Instant::now();
         loop {
@@ -212,7 +213,7 @@ impl Observer {
         o.key = text(&body, &["key"]).to_string();
         o
     }
-    /// Its address was not used.
+    /// An observer whose address was not used.
     pub fn unopened(app: &App, args: &[&str]) -> Observer {
         let args: Vec<&str> = [&["observe"][..], args].concat();
         let mut child = command(&app.folder, &args)
@@ -265,7 +266,7 @@ impl Observer {
     pub fn post(&self, path: &str) -> Json {
         self.ask("POST", path)
     }
-    /// Asks until the answer is as it is to be.
+    /// Asks until `is` holds for the answer.
     pub fn until(&self, path: &str, is: impl Fn(&Json) -> bool) -> Json {
         let begun = Instant::now();
         loop {
@@ -277,7 +278,7 @@ impl Observer {
             std::thread::sleep(Duration::from_millis(100));
         }
     }
-    /// Its status and what it has said on standard error, when it has ended by itself.
+    /// Its status and standard error, once it has ended by itself.
     pub fn ended(&mut self) -> (Option<i32>, String) {
         let mut said = String::new();
         self.child
@@ -297,11 +298,11 @@ impl Drop for Observer {
     }
 }
 
-/// Sends a request; the status and the body. A body that is no JSON is null.
+/// Sends a request. Returns the status, and the body or null if that is not JSON.
 pub fn http(port: u16, method: &str, path: &str, headers: &str) -> (u16, Json) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connects");
     stream.set_read_timeout(Some(PATIENCE)).expect("sets");
-    // It may be refused before all is written.
+    // The request may be rejected before everything is written.
     let _ = stream.write_all(format!("{method} {path} HTTP/1.1\r\n{headers}\r\n").as_bytes());
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);

@@ -1,9 +1,11 @@
-//! Events told to tracer modules: functions of a native library (see `erl_tracer` in OTP's documentation).
+//! Events for tracer modules: functions of a native library (see `erl_tracer` in OTP's
+//! documentation).
 //!
-//! Before most events the module is asked whether it wants to be told, by the event's tag; whether it wants to be told of the tracee
-//! at all it is asked by `trace_status`. A module that is not there, or whose library isn't, answers no to both.
+//! Before most events the module is asked, by the event's tag, whether it wants it. Whether it
+//! wants any event of the traced process is asked by `trace_status`. A module that is missing, or
+//! whose library is missing, answers no to both.
 
-use super::flag;
+use crate::events::flag;
 use crate::lazy_atoms;
 use crate::tracer::{OfModule, Tracer};
 use purlin_nif::{Kind, tracer_module};
@@ -31,10 +33,11 @@ pub(crate) enum Answer {
     Remove,
 }
 
-/// The tracer that `module` and `state` name; None: the module isn't there, or is no tracer module.
+/// The tracer that `module` and `state` name; `None` if the module is missing or no tracer module.
 pub(crate) fn named(module: Term, state: Term) -> Option<Tracer> {
     if module == erl_tracer() {
-        // The tracer module that needs no library. As in stock it may have gone, or never have been there: then nothing is told.
+        // The tracer module that needs no library. As in stock its process or port may have ended,
+        // or never have existed; then nothing is reported.
         let whom = state.is_local_pid() || state.is_local_port();
         return Some(Tracer::Local(if whom { state } else { am::UNDEFINED }));
     }
@@ -42,7 +45,7 @@ pub(crate) fn named(module: Term, state: Term) -> Option<Tracer> {
     Some(Tracer::Module(OfModule::new(module, state)))
 }
 
-/// The kind of the events that a flag of a tracee asks for.
+/// The kind of the events that a flag requests.
 fn kind(wanted: u32) -> Kind {
     const PROCS: u32 = flag::RUNNING | flag::RUNNING_PROCS | flag::EXITING;
     match wanted {
@@ -58,14 +61,15 @@ fn kind(wanted: u32) -> Kind {
     }
 }
 
-/// Whether it is there, and doesn't want to be taken away from that tracee.
+/// Whether the tracer exists and does not want to be removed from that process.
 pub(crate) fn lives(module: Term, state: Term, tracee: Term) -> bool {
     let found = tracer_module(module);
     found.is_some_and(|m| m.enabled(Kind::Other, trace_status(), state, tracee) != remove())
 }
 
-/// Whether it wants to be told of a call by that process: first whether of the process at all. `meta`: it is the tracer that the
-/// function has for all its calls, which only what it says of the process takes away.
+/// Whether it wants a call by that process, after asking whether it wants the process at all. With
+/// `meta` it is the tracer of all calls of the function, which only its answer about the process
+/// removes.
 pub(crate) fn wants_call(m: &OfModule, tag: Term, tracee: Term, meta: bool) -> Answer {
     let Some(found) = tracer_module(m.module) else {
         return Answer::Remove;
@@ -80,7 +84,7 @@ pub(crate) fn wants_call(m: &OfModule, tag: Term, tracee: Term, meta: bool) -> A
     }
 }
 
-/// Whether it wants an event, of those that the flag `wanted` stands for.
+/// Whether it wants an event of the flag `wanted`.
 pub(crate) fn wants(m: &OfModule, wanted: u32, tag: Term, tracee: Term) -> Answer {
     let Some(found) = tracer_module(m.module) else {
         return Answer::Discard;
@@ -92,27 +96,27 @@ fn answer(said: Term) -> Answer {
     match said {
         am::TRACE => Answer::Trace,
         a if a == discard() => Answer::Discard,
-        // Whatever it is: stock takes it for `remove`.
+        // Stock takes any other answer for `remove`.
         _ => Answer::Remove,
     }
 }
 
-/// An event, as a tracer module is told of it.
+/// An event as a tracer module receives it.
 pub(crate) struct Event {
-    /// Flag that asks for it, 0: none does.
+    /// The flag that requests it; 0 for none.
     pub wanted: u32,
     pub tag: Term,
-    /// The process or port; of sequential tracing the label.
+    /// The process or port; for sequential tracing the label.
     pub of: Term,
     pub message: Term,
     pub extra: Option<Term>,
-    /// The term that a match specification adds; `true`: nothing.
+    /// The term that a match specification adds; `true` for none.
     pub result: Term,
-    /// The process that is said to be running, or [`Term::NON_VALUE`].
+    /// The process that is reported as running, or [`Term::NON_VALUE`].
     pub who: Term,
 }
 
-/// Tells it. `flags`: those that the tracee has.
+/// Sends it to the module. `flags` are those of the traced process.
 pub(crate) fn tell(module: Term, state: Term, flags: u32, e: &Event) {
     let Some(found) = tracer_module(module) else {
         return;
@@ -132,13 +136,13 @@ pub(crate) fn tell(module: Term, state: Term, flags: u32, e: &Event) {
         (flag::STRICT_MONOTONIC, strict_monotonic),
         (flag::MONOTONIC, monotonic),
     ];
-    // Where several are asked for, the first of these.
+    // The first of these wins if several are requested.
     if let Some((_, name)) = time.iter().find(|t| flags & t.0 != 0) {
         pairs.push((timestamp(), name()));
     }
     let options = map::from_pairs(&mut frag, &pairs);
     let args = [e.tag, state, e.of, e.message, options];
     found.trace(kind(e.wanted), args, e.who);
-    // What it was given lies elsewhere, and is no part of the fragment.
+    // The options lie elsewhere, not in the fragment.
     drop(OwnedTerm::from_parts(options, frag));
 }

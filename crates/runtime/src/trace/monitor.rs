@@ -1,5 +1,5 @@
-//! `erlang:system_monitor/2` and `trace:system/3`: what a process, or the tracer of a session, wants to be told of as soon as it
-//! happens anywhere.
+//! `erlang:system_monitor/2` and `trace:system/3`: events anywhere in the system, sent at once to a
+//! process or to the tracer of a session.
 
 use crate::cx::Cx;
 use crate::events::{LONG_QUEUE, LONG_SCHEDULE, WATCHES_GC};
@@ -19,7 +19,8 @@ lazy_atoms! {
     busy_dist_port = "busy_dist_port";
 }
 
-/// The events that are asked for. Limits: milliseconds, milliseconds, words; 0 is not asked for.
+/// The requested events. The limits are in milliseconds, milliseconds and words; 0 is not
+/// requested.
 #[derive(Clone, Copy, Default)]
 pub struct Wanted {
     /// Word of the pid; 0 for nobody.
@@ -27,25 +28,25 @@ pub struct Wanted {
     pub long_gc: u64,
     pub long_schedule: u64,
     pub large_heap: u64,
-    /// So many messages are a long queue, once they were, until there are so few.
+    /// A message queue is long from the second number of messages on, until it falls to the first.
     pub long_queue: Option<(usize, usize)>,
     pub busy_port: bool,
     pub busy_dist_port: bool,
 }
 
-/// For whom something is watched: the number of a session, or -1 for `erlang:system_monitor/2`.
+/// The one that monitors: the number of a session, or -1 for `erlang:system_monitor/2`.
 pub type Watcher = i64;
 /// See [`Watcher`].
 pub const LEGACY: Watcher = -1;
 
 static ALL: Mutex<Vec<(Watcher, Wanted)>> = Mutex::new(Vec::new());
 
-/// The wishes of all monitors, as they are now.
+/// The requests of all monitors, as they are now.
 fn all() -> Vec<(Watcher, Wanted)> {
     ALL.lock().clone()
 }
 
-/// The events that are asked for now.
+/// The events requested now.
 pub fn wanted(by: Watcher) -> Wanted {
     let found = all().into_iter().find(|w| w.0 == by);
     let w = found.map(|w| w.1).unwrap_or_default();
@@ -62,7 +63,7 @@ fn is_there(pid: Term) -> bool {
     process::table().find(pid).is_some()
 }
 
-/// Asks for something else; what it was before.
+/// Replaces the requested events and returns the old ones.
 pub fn set(by: Watcher, w: Wanted) -> Wanted {
     let mut all = ALL.lock();
     let before = all.iter().position(|x| x.0 == by).map(|i| all.remove(i).1);
@@ -79,12 +80,13 @@ pub fn set(by: Watcher, w: Wanted) -> Wanted {
     before.unwrap_or_default()
 }
 
-/// A session is over.
+/// Ends the monitor of a session that is over.
 pub(crate) fn end(session: u32) {
     set(session.into(), Wanted::default());
 }
 
-/// Tells whoever asked; nobody asks any more if the process is gone. A process isn't told of itself. `value` makes what is told.
+/// Sends an event to the process that requested it; removes the request if that has ended. A
+/// process gets no events about itself. `value` makes the last element of the message.
 fn tell(
     (by, w): &(Watcher, Wanted),
     about: Term,
@@ -105,7 +107,7 @@ fn tell(
     }
 }
 
-/// As [`tell`], of a list of pairs of names and numbers.
+/// As [`tell`], with a list of pairs of names and numbers.
 fn tell_numbers(to: &(Watcher, Wanted), about: Term, what: Term, info: &[(&str, Term)]) {
     tell(to, about, what, |a| {
         let pairs: Vec<Term> = info
@@ -128,7 +130,7 @@ fn sizes(h: &Heap) -> [(&'static str, Term); 6] {
     ]
 }
 
-/// A collection of the process in the context took so many nanoseconds.
+/// A collection of the process in the context took that many nanoseconds.
 pub fn collected(cx: &mut Cx, took: i64) {
     if WATCHES_GC.load(Ordering::Relaxed) == 0 {
         return;
@@ -153,7 +155,7 @@ fn timeout_name() -> &'static str {
     atom::name(am::TIMEOUT)
 }
 
-/// A process, or a port for what `op` names, has run for so many nanoseconds without a break.
+/// A process, or a port in the operation `op`, has run for that many nanoseconds without a break.
 pub(crate) fn ran(who: Term, op: Option<&'static str>, took: i64) {
     let limit = LONG_SCHEDULE.load(Ordering::Relaxed);
     let ms = (took / 1_000_000).max(0) as u64;
@@ -169,7 +171,7 @@ pub(crate) fn ran(who: Term, op: Option<&'static str>, took: i64) {
     }
 }
 
-/// The queue of a process that the caller owns has got longer or shorter.
+/// The message queue of a process that the caller owns has become longer or shorter.
 pub(crate) fn queue_changed(p: &mut Process) {
     let (pid, queued) = (p.pid(), p.queued_messages());
     let mut told = match p.ext() {
@@ -177,7 +179,7 @@ pub(crate) fn queue_changed(p: &mut Process) {
         None => Vec::new(),
     };
     let all = all();
-    // A monitor that watches no queues any more isn't told of an end.
+    // A monitor that no longer watches queues gets no event for the end of a long one.
     told.retain(|by| all.iter().any(|w| w.0 == *by && w.1.long_queue.is_some()));
     for to in &all {
         let Some((long, short)) = to.1.long_queue else {
@@ -200,14 +202,14 @@ pub(crate) fn queue_changed(p: &mut Process) {
     }
 }
 
-/// A process waits because a port takes no more.
+/// A process waits because a port accepts no more output.
 pub(crate) fn waits_for_port(pid: Term, port: Term) {
     for to in all().iter().filter(|w| w.1.busy_port) {
         tell(to, pid, busy_port(), |_| port);
     }
 }
 
-/// A process waits because the connection to another node takes no more.
+/// A process waits because the connection to another node accepts no more output.
 pub fn waits_for_connection(pid: Term, port: Term) {
     for to in all().iter().filter(|w| w.1.busy_dist_port) {
         tell(to, pid, busy_dist_port(), |_| port);

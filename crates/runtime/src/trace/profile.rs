@@ -1,8 +1,8 @@
-//! `erlang:system_profile/2`: who gets ready to run, and who doesn't run any more.
+//! `erlang:system_profile/2`: processes that become active or inactive.
 //!
-//! The thread that owns a process tells of it: `active` as its first time slice after a wait begins, `inactive` before
-//! it waits, is suspended or ends. So the events of one process come in their order. Ports do their work on the threads
-//! that ask for it and are never queued: there is nothing to tell of them.
+//! The thread that owns a process reports `active` when its first time slice after a wait begins,
+//! and `inactive` before it waits, is suspended or exits. So the events of a process come in order.
+//! Ports work on the threads that use them and are never queued, so they have no events.
 
 use crate::events::PROFILED;
 pub use crate::events::profile as flag;
@@ -18,13 +18,13 @@ lazy_atoms! {
     scheduler = "scheduler";
 }
 
-/// A profile that is asked for.
+/// A requested profile.
 #[derive(Clone, Copy, Default)]
 pub struct Profile {
-    /// Word of the pid or port that is told; 0 for nobody.
+    /// Word of the pid or port that gets the events; 0 for nobody.
     pub to: u64,
     pub flags: u32,
-    /// One of the flags for times in [`super::flag`].
+    /// One of the flags for timestamps in [`crate::events::flag`].
     pub time: u32,
 }
 
@@ -33,20 +33,20 @@ static PROFILE: Mutex<Profile> = Mutex::new(Profile {
     flags: 0,
     time: 0,
 });
-/// Asks for another profile; which one it was before.
+/// Replaces the requested profile and returns the old one.
 pub fn set(p: Profile) -> Profile {
     let mut now = PROFILE.lock();
     PROFILED.store(p.flags, Ordering::Relaxed);
     std::mem::replace(&mut *now, p)
 }
 
-/// The profile that is made now; none if who is told has ended.
+/// The requested profile; none if its receiver has ended.
 pub fn get() -> Profile {
     let p = *PROFILE.lock();
     // SAFETY: the word of a local pid or port.
     let gone = p.to != 0 && {
         let to = unsafe { Term::from_raw(p.to) };
-        !super::lives(to)
+        !crate::events::lives(to)
     };
     if gone {
         set(Profile::default());
@@ -59,10 +59,10 @@ pub fn get() -> Profile {
 fn tell(p: Profile, items: impl FnOnce(&mut dyn Alloc) -> Vec<Term>) {
     // SAFETY: the word of a local pid or port.
     let to = unsafe { Term::from_raw(p.to) };
-    let sent = super::tell(to, |a| {
+    let sent = super::emit::tell(to, |a| {
         let mut v = vec![profile()];
         v.extend(items(a));
-        v.extend(super::timestamp(a, p.time));
+        v.extend(super::emit::timestamp(a, p.time));
         a.tuple(&v)
     });
     if !sent {
@@ -70,15 +70,15 @@ fn tell(p: Profile, items: impl FnOnce(&mut dyn Alloc) -> Vec<Term>) {
     }
 }
 
-/// The state of a process that the caller owns; `pc` says where it is, unless it has ended.
+/// Reports the state of a process that the caller owns. `pc` says where it is, unless it has
+/// exited.
 pub(crate) fn process_event(p: &Process, is_active: bool, pc: Option<*const u64>) {
     let now = get();
     let pid = p.pid();
     if now.flags & flag::RUNNABLE_PROCS == 0 || now.to == pid.raw() || p.has(process::SYSTEM) {
         return;
     }
-    // A new one has still to call its function.
-    // SAFETY: exports are never freed.
+    // A new process has yet to call its function. SAFETY: exports are never freed.
     let first = unsafe { p.initial_call.as_ref() }.filter(|_| p.reductions == 0 && pc.is_some());
     tell(now, |a| {
         let arity = |n: u32| Term::small(i64::from(n));

@@ -1,7 +1,10 @@
-//! Sequential tracing: what the tokens that go with messages tell. The tokens: `signal/token.rs`.
+//! Sequential tracing: events of the tokens that go with messages. The tokens are in
+//! `signal/token.rs`.
 
-use super::{flag, module, timestamp};
+use super::emit::{tell as send_event, timestamp};
+use super::module;
 use crate::cx::Cx;
+use crate::events::flag;
 use crate::lazy_atoms;
 pub use crate::signal::token::*;
 use crate::tracer::Tracer;
@@ -19,10 +22,10 @@ lazy_atoms! {
 }
 
 static SEQUENTIAL_TRACER: RwLock<Tracer> = RwLock::new(Tracer::Nobody);
-/// Whether there is any.
+/// Whether there is a sequential tracer.
 static SEQUENTIAL: AtomicBool = AtomicBool::new(false);
 
-/// The sequential tracer. A module that doesn't want to be it any more isn't.
+/// The sequential tracer. A module that no longer wants to be the tracer is removed.
 pub(crate) fn sequential_tracer() -> Tracer {
     if !SEQUENTIAL.load(Ordering::Relaxed) {
         return Tracer::Nobody;
@@ -39,7 +42,7 @@ pub(crate) fn sequential_tracer() -> Tracer {
     t
 }
 
-/// The sequential tracer as programs see it: `false` for nobody.
+/// The sequential tracer as programs see it; `false` for none.
 pub(crate) fn sequential_tracer_term(cx: &mut Cx, t: &Tracer) -> Term {
     match t.is_nobody() {
         true => am::FALSE,
@@ -47,8 +50,8 @@ pub(crate) fn sequential_tracer_term(cx: &mut Cx, t: &Tracer) -> Term {
     }
 }
 
-/// Makes a local pid or port the sequential tracer, or `{Module, State}`, or nobody (`false`); who it was before. None for anything
-/// else.
+/// Sets the sequential tracer to a local pid or port, to `{Module, State}`, or to none (`false`),
+/// and returns the old one. `None` for any other term.
 pub(crate) fn set_sequential_tracer(t: Term) -> Option<Tracer> {
     let new = match t.as_tuple() {
         _ if t == am::FALSE => Tracer::Nobody,
@@ -64,8 +67,8 @@ pub(crate) fn set_sequential_tracer(t: Term) -> Option<Tracer> {
     Some(before)
 }
 
-/// Changes a component of the token of the process; its value before. A process without a token gets one, with or without
-/// tracer. None: there is no such component, or it can't be that.
+/// Changes a component of the process's token and returns its old value. Creates a token if there
+/// is none, with or without a tracer. `None` if there is no such component or the value is invalid.
 pub fn change(cx: &mut Cx, what: Term, value: Term) -> Option<Term> {
     if what == sequential_trace_token() {
         if value != NIL {
@@ -114,8 +117,8 @@ pub fn change(cx: &mut Cx, what: Term, value: Term) -> Option<Term> {
     Some(old)
 }
 
-/// Tells the sequential tracer `{seq_trace, Label, {What, {Previous, Serial}, From, To, Message}}`, with a time if the
-/// token asks for one.
+/// Sends the sequential tracer `{seq_trace, Label, {What, {Previous, Serial}, From, To, Message}}`,
+/// with a timestamp if the token requests one.
 pub fn tell(t: &Token, what: Term, to: Term, msg: Term) {
     let tracer = sequential_tracer();
     let wanted = |f: u32, time: u32| if t.flags & f != 0 { time } else { 0 };
@@ -147,7 +150,7 @@ pub fn tell(t: &Token, what: Term, to: Term, msg: Term) {
             return;
         }
     };
-    super::tell(tracer, |a| {
+    send_event(tracer, |a| {
         let serial = a.tuple(&[Term::small(t.previous), Term::small(t.serial)]);
         let (to, msg) = (copy::copy(to, a), copy::copy(msg, a));
         let from = copy::copy(t.from.term(), a);
@@ -158,7 +161,7 @@ pub fn tell(t: &Token, what: Term, to: Term, msg: Term) {
     });
 }
 
-/// Whether a tracer module wants to be told of what a process does with its token.
+/// Asks a tracer module whether it wants what a process does with its token.
 fn asked(m: &crate::tracer::OfModule, who: Term) -> module::Answer {
     let who = if who.is_local_pid() {
         who
@@ -168,7 +171,8 @@ fn asked(m: &crate::tracer::OfModule, who: Term) -> module::Answer {
     module::wants(m, 0, seq_trace(), who)
 }
 
-/// Whether what a process with a token sends has a number of its own: not where a tracer module doesn't want to be told of it.
+/// Whether a message of a process with a token gets a serial number of its own: not if a tracer
+/// module does not want it.
 pub(super) fn counts(pid: Term) -> bool {
     match sequential_tracer() {
         Tracer::Module(m) => asked(&m, pid) == module::Answer::Trace,

@@ -1,6 +1,7 @@
-//! Sessions of tracing, as programs have them: who owns one, how it is named, and its end.
+//! Trace sessions as programs see them: ownership, names and end.
 
-use super::{calls, messages, monitor};
+use super::calls::table;
+use super::{messages, monitor};
 use crate::cx::Cx;
 pub(crate) use crate::process::session::{Made, Session, all, find};
 use purlin_kernel::later;
@@ -8,13 +9,13 @@ use purlin_native::native_state;
 use purlin_term::Term;
 use std::sync::Arc;
 
-/// The value that a reference owns: with the last copy of it the session is over.
+/// The value behind a reference that owns a session. With its last copy the session is over.
 struct Owner(Arc<Session>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
         if !self.0.is_over() {
-            // Where this is due a process may be being collected.
+            // This may run while a process is being collected.
             let s = self.0.clone();
             later::add(Box::new(move || {
                 end(&s);
@@ -28,7 +29,8 @@ pub(crate) fn reference(cx: &mut Cx, s: Arc<Session>) -> Term {
     native_state::make(cx, Owner(s))
 }
 
-/// The session that a pair of reference and name, or a name, names. By its name it is found until it is over.
+/// The session named by a pair of reference and name, or by a name, which names it until it is
+/// over.
 pub(crate) fn named(t: Term) -> Option<Arc<Session>> {
     let &[first, second] = t.as_tuple()? else {
         return None;
@@ -42,11 +44,11 @@ pub(crate) fn named(t: Term) -> Option<Arc<Session>> {
     find(first, u32::try_from(second.as_small()?).ok()?)
 }
 
-/// Ends a session: nothing is told any more. False: it was over.
+/// Ends a session: nothing more is reported. Returns false if it was over.
 pub(crate) fn end(s: &Arc<Session>) -> bool {
     let first = s.end();
     if first {
-        calls::end(s);
+        table::end(s);
         messages::end(s);
         monitor::end(s.number);
     }

@@ -1,13 +1,14 @@
-//! Calls of a function, written down for whoever observes the emulator from outside: so many, for so long, and then no more.
+//! Records calls of a function for an observer outside the emulator, up to a number and a time.
 //!
-//! There is one watch at a time. It needs no tracer and no flags of processes: the breakpoint of the function tells it. Programs
-//! that trace don't see it, and it doesn't see their tracing.
+//! There is one watch at a time. It needs no tracer and no trace flags: the breakpoint of the
+//! function reports to it. Tracing programs do not see it, and it does not see their tracing.
 //!
 //! # Invariants
-//! * A call beyond the last that was asked for, or later than that, is not written down, whenever the breakpoint goes.
-//! * What is written down is bounded: calls by [`CALLS`], each by [`ARGUMENTS`].
+//! * A call beyond the requested number or time is not recorded, whenever the breakpoint is
+//!   removed.
+//! * The record is bounded: calls by [`CALLS`], each by [`ARGUMENTS`].
 
-use super::calls;
+use super::calls::table;
 use crate::code;
 use crate::cx::Cx;
 use purlin_term::Term;
@@ -17,20 +18,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Calls that may be asked for.
+/// Maximum number of calls that may be requested.
 pub const CALLS: usize = 1000;
-/// Characters of an argument that are kept, and of all arguments of a call, more or less.
+/// Characters kept of an argument, and of all arguments of a call, approximately.
 const ARGUMENT: usize = 200;
 const ARGUMENTS: usize = 1000;
 
-/// A call.
+/// A recorded call.
 pub struct Call {
     pub pid: Term,
     pub function: (Term, Term, u32),
-    /// Since the watch began.
+    /// Time since the watch began.
     pub after: Duration,
     pub arguments: Vec<String>,
-    /// The function that called, if that is known.
+    /// The calling function, if it is known.
     pub caller: Option<code::Place>,
 }
 
@@ -38,21 +39,21 @@ pub struct Call {
 pub struct Watch {
     pub module: Term,
     pub function: Term,
-    /// None: all functions of that name.
+    /// `None`: all functions of that name.
     pub arity: Option<u32>,
     pub began: Instant,
     pub until: Instant,
     /// Calls that may still come.
     left: AtomicI64,
-    /// Until when it goes on if nobody asks for it, in milliseconds since it began.
+    /// End of the watch if nobody asks for it again, in milliseconds since it began.
     asked_ms: AtomicU64,
-    /// The work to do at the last call.
+    /// Called at the last call.
     full: fn(),
     calls: Mutex<Vec<Call>>,
 }
 
 static CURRENT: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
-/// Beginnings and ends come one after the other.
+/// Serializes beginnings and ends.
 static CHANGES: Mutex<()> = Mutex::new(());
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -66,12 +67,12 @@ pub struct Wish {
     pub arity: Option<u32>,
     pub calls: usize,
     pub time: Duration,
-    /// How long it goes on if nobody asks for it.
+    /// Duration of the watch if nobody asks for it again.
     pub patience: Duration,
 }
 
-/// Begins a watch, and ends the one before; None: there is no such function in the code that is loaded. `full` is called with
-/// the last call, in the process that makes it.
+/// Begins a watch and ends the one before; `None` if the loaded code has no such function. `full`
+/// is called at the last call, in the process that makes it.
 pub fn begin(wish: Wish, full: fn()) -> Option<Arc<Watch>> {
     let _one = lock(&CHANGES);
     clear();
@@ -89,7 +90,7 @@ pub fn begin(wish: Wish, full: fn()) -> Option<Arc<Watch>> {
     });
     // The first call may come before all breakpoints are set.
     *lock(&CURRENT) = Some(watch.clone());
-    let n = calls::change(
+    let n = table::change(
         None,
         watch.module,
         watch.function,
@@ -104,12 +105,12 @@ pub fn begin(wish: Wish, full: fn()) -> Option<Arc<Watch>> {
     Some(watch)
 }
 
-/// The watch that is there, if any.
+/// The current watch, if any.
 pub fn current() -> Option<Arc<Watch>> {
     lock(&CURRENT).clone()
 }
 
-/// Takes the breakpoints away. `only`: of this watch, if it still is the one that there is.
+/// Removes the breakpoints, if `only` is still the current watch.
 pub fn end(only: &Arc<Watch>) {
     let _one = lock(&CHANGES);
     if current().is_some_and(|w| Arc::ptr_eq(&w, only)) {
@@ -117,23 +118,24 @@ pub fn end(only: &Arc<Watch>) {
     }
 }
 
-/// Under the lock of changes.
+/// Must be called with [`CHANGES`] locked.
 fn clear() {
     let Some(w) = lock(&CURRENT).take() else {
         return;
     };
-    calls::change(None, w.module, w.function, w.arity, false, &|w| {
+    table::change(None, w.module, w.function, w.arity, false, &|w| {
         w.watched = false
     });
 }
 
 impl Watch {
-    /// Until when it goes on if nobody asks any more.
+    /// The time at which it ends if nobody asks for it again.
     pub fn ends(&self) -> Instant {
         let asked = Duration::from_millis(self.asked_ms.load(Ordering::Relaxed));
         self.until.min(self.began + asked)
     }
-    /// Somebody asks: it goes on for so long from now, but not beyond its time. One that is over stays so.
+    /// Extends the watch to `patience` from now, but not beyond its time limit. A watch that is
+    /// over stays over.
     pub fn asked(&self, patience: Duration) {
         if self.is_over() {
             return;
@@ -141,7 +143,7 @@ impl Watch {
         let ms = (self.began.elapsed() + patience).as_millis() as u64;
         self.asked_ms.fetch_max(ms, Ordering::Relaxed);
     }
-    /// Whether there are no more calls to come.
+    /// Whether no more calls will be recorded.
     pub fn is_over(&self) -> bool {
         self.left.load(Ordering::Relaxed) <= 0 || Instant::now() >= self.ends()
     }
@@ -151,7 +153,8 @@ impl Watch {
     }
 }
 
-/// A call of a function that has a watch, with its arguments in the X registers. `caller`: where it returns to.
+/// Records a call of a watched function, whose arguments are in the X registers. `caller` is its
+/// return address.
 #[cold]
 pub(super) fn seen(cx: &mut Cx, mfa: (Term, Term, u32), caller: *const u64) {
     let Some(w) = current() else { return };
@@ -173,7 +176,7 @@ pub(super) fn seen(cx: &mut Cx, mfa: (Term, Term, u32), caller: *const u64) {
             arguments.push("...".to_string());
             break;
         }
-        let t = super::argument(cx, cx.x[i]);
+        let t = super::emit::argument(cx, cx.x[i]);
         let text = preview(t, ARGUMENT.min(room));
         room = room.saturating_sub(text.len());
         arguments.push(text);

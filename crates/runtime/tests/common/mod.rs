@@ -1,5 +1,5 @@
-//! Runs a compiled sample module under the interpreter and under stock, and compares what its functions `t_*/0` give.
-//! Needs `erlc` and `erl`; says so and passes where there are none.
+//! Runs a compiled sample module in the interpreter and on stock, and compares the results of its
+//! functions `t_*/0`. Needs `erlc` and `erl`; without them it says so and passes.
 
 use purlin_runtime::code;
 use purlin_runtime::cx::Cx;
@@ -10,14 +10,14 @@ use purlin_term::{NIL, Term, am, atom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs `m:f()` as the only process; what it returned or why it ended.
+/// Runs `m:f()` as the only process. Returns the result or the exit reason.
 pub fn call(m: Term, f: Term) -> String {
-    purlin_runtime::bif::install();
+    purlin_runtime::natives::install();
     purlin_term::region::init();
     let mut cx: Box<Cx> = Cx::boxed(0);
     let mut cell: Box<std::mem::MaybeUninit<Process>> = Box::new(std::mem::MaybeUninit::zeroed());
-    // SAFETY: only the pid is used; the stack holds the address that the first call returns to; the registers hold
-    // immediates.
+    // SAFETY: only the pid is used; the stack holds the return address of the first call; the
+    // registers hold immediates.
     unsafe {
         (*cell.as_mut_ptr())
             .id
@@ -95,8 +95,8 @@ fn stock(module: &str, dir: &Path, cwd: &Path) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Compares the module of `source` (a file of `tests/data`) with stock, each running in a fresh directory. `needs`:
-/// modules of the installation that it calls.
+/// Compares the module `source` (a file of `tests/data`) with stock, each in a fresh directory.
+/// `needs` are modules of the installation that it calls.
 pub fn against_stock(source: &str, needs: &[&str]) {
     let dir = std::env::temp_dir().join(format!("purlin-{source}-{}", std::process::id()));
     let Some(beam) = compile(source, &dir) else {
@@ -107,8 +107,8 @@ pub fn against_stock(source: &str, needs: &[&str]) {
     for d in [&theirs, &ours] {
         std::fs::create_dir_all(d).expect("a directory to work in");
     }
-    // What is loaded before the natives are there keeps its Erlang code, which calls itself.
-    purlin_runtime::bif::install();
+    // Modules loaded before the natives are installed keep their Erlang code, which calls itself.
+    purlin_runtime::natives::install();
     let module = source.trim_end_matches(".erl");
     let want = stock(module, &dir, &theirs);
     let find = "io:put_chars([code:which(list_to_atom(M)) || [M|_] <- [init:get_plain_arguments()]]), halt().";
@@ -158,7 +158,7 @@ pub fn against_stock(source: &str, needs: &[&str]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The file of a module that stock has built in.
+/// The file of a module that stock preloads.
 fn preloaded(m: &str) -> String {
     let program = "io:put_chars(filelib:wildcard(code:lib_dir() ++ \"/erts-*/ebin\")), halt().";
     let out = Command::new("erl")

@@ -1,15 +1,16 @@
-//! Compares natives with an installed `erl`: a module there computes cases and their outcomes, and here the natives
-//! are called with the same arguments.
+//! Compares natives with an installed `erl`: a module there computes cases and their outcomes, and
+//! the natives here are called with the same arguments.
 
-use purlin_runtime::bif::{Bif, tables};
 use purlin_runtime::code::CodeHooks;
 use purlin_runtime::cx::{Cx, Fail};
+use purlin_runtime::natives::{Bif, tables};
 use purlin_term::etf::decode::decode;
 use purlin_term::print::{Style, format_term};
 use purlin_term::{Term, am, compare};
 use std::process::Command;
 
-/// The module that calls `cases/0` of the script's, and writes `{M, F, Args, Outcome}` records, each behind its length.
+/// A module that calls `cases/0` of the script and writes `{M, F, Args, Outcome}` records, each
+/// preceded by its length.
 const DRIVER: &str = r#"
 -module(purlin_stock_driver).
 -export([main/1]).
@@ -57,10 +58,10 @@ pub fn native(m: &str, f: &str, arity: usize) -> Option<&'static Bif> {
         .find(|b| b.module == m && b.name == f && b.arity as usize == arity)
 }
 
-/// The outcome of a native: its value, or the class and reason of what it raised.
+/// The outcome of a native: its value, or the class and reason of an exception.
 pub fn call(cx: &mut Cx, b: &Bif, args: &[Term]) -> Result<Term, Term> {
     assert_eq!(args.len(), b.arity as usize);
-    // SAFETY: as many arguments as the row's arity.
+    // SAFETY: as many arguments as the arity in the row.
     let got = unsafe { (b.call)(cx.env_ptr(), args.as_ptr()) };
     got.map_err(|e| match e {
         Fail::Badarg => am::BADARG,
@@ -71,7 +72,7 @@ pub fn call(cx: &mut Cx, b: &Bif, args: &[Term]) -> Result<Term, Term> {
     })
 }
 
-/// Checks all cases of `script`, which exports `cases/0`. At least `least` there must be.
+/// Checks all cases of `script`, which exports `cases/0`; there must be at least `least`.
 pub fn compare(module: &str, script: &str, least: usize) {
     let Some(data) = records(module, script) else {
         println!("skipped: no erl and erlc to compare with");

@@ -1,0 +1,110 @@
+//! Questions that a native asks of another process.
+//!
+//! The native sends a task and waits; the other process answers among its signals, so after
+//! everything that the asking process has sent it before.
+//!
+//! # Invariants
+//! * A process has at most one question in progress. It is kept in the process's native state until
+//!   the answer has been returned, so a native that is called again finds its answer instead of
+//!   asking again.
+//! * Signals of the other process that came before the answer are handled before the native
+//!   returns.
+
+use crate::cx::{BifResult, Cx, Fail};
+use crate::process::{self, Process, table};
+use crate::signal::handle;
+use crate::signal::send;
+use purlin_term::frag::OwnedTerm;
+use purlin_term::sync::Mutex;
+use purlin_term::{Term, copy};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Has the process `who` compute an atom for this native, which waits for it. `f` gets `None` if
+/// `who` has ended.
+pub(super) fn ask(
+    cx: &mut Cx,
+    who: Term,
+    f: impl FnOnce(Option<&mut Process>) -> Term + Send + 'static,
+) -> BifResult {
+    ask_term(cx, who, move |cx| {
+        let p = cx.map(|c| c.process());
+        OwnedTerm::copy_of(f(p))
+    })
+}
+
+/// Whether a process runs code and has handled all signals that this one sent it before.
+///
+/// An answer that is the same for every such process need not be asked of it; it would answer only
+/// after its current native returns.
+pub(crate) fn runs_undisturbed(cx: &mut Cx, who: Term) -> bool {
+    let asked = cx.process().ext().is_some_and(|e| e.bif_state.is_some());
+    let Some(p) = table().find(who).filter(|_| !asked) else {
+        return false;
+    };
+    // SAFETY: cells are never unmapped; both words are atomics. The cell belonged to that process
+    // both before and after the look.
+    unsafe {
+        (*p).state.load().runs_undisturbed() && (*p).id.load(Ordering::Acquire) == who.pid_data()
+    }
+}
+
+type Answer = Arc<Mutex<Option<OwnedTerm>>>;
+
+/// As `ask`, for terms of any kind.
+pub(crate) fn ask_term(
+    cx: &mut Cx,
+    who: Term,
+    f: impl FnOnce(Option<&mut Cx>) -> OwnedTerm + Send + 'static,
+) -> BifResult {
+    ask_with(cx, who, move |cx, answer| answer(f(cx)))
+}
+
+/// As [`ask_term`], where the answer may come later.
+pub(crate) fn ask_with(
+    cx: &mut Cx,
+    who: Term,
+    f: impl FnOnce(Option<&mut Cx>, Box<dyn FnOnce(OwnedTerm) + Send>) + Send + 'static,
+) -> BifResult {
+    let waiting = cx
+        .process()
+        .ext()
+        .and_then(|e| e.bif_state.as_ref())
+        .and_then(|s| s.downcast_ref::<Answer>())
+        .cloned();
+    let answer = match waiting {
+        Some(a) => a,
+        None => {
+            let a: Answer = Arc::default();
+            cx.process().ext_mut().bif_state = Some(Box::new(a.clone()));
+            let to = a.clone();
+            let me = cx.self_pid();
+            send::run_in(
+                who,
+                Box::new(move |cx| {
+                    let answer = move |t| {
+                        *to.lock() = Some(t);
+                        send::wake(me);
+                    };
+                    f(cx, Box::new(answer));
+                }),
+            );
+            a
+        }
+    };
+    let got = answer.lock().take();
+    match got {
+        None => Err(Fail::Wait),
+        Some(t) => {
+            // Handles what the other process did to this one before it answered or ended.
+            handle::fetch(cx);
+            if cx.process().has(process::EXIT_PENDING) {
+                return Err(Fail::Exited);
+            }
+            if let Some(e) = cx.process().ext() {
+                e.bif_state = None;
+            }
+            Ok(copy::copy(t.term(), cx))
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Natives of module `erlang` that make pids, ports and references from text.
+//!
+//! The first number names the node: 0 is this one. Any other is the index of the node name's atom,
+//! and there must be a connection, from which the node's creation is known.
+
+use crate::cx::{BifResult, Cx, Fail};
+use purlin_dist::natives::connected_by_number;
+use purlin_natives::identifiers::numbers;
+use purlin_term::node::{self, Node};
+use purlin_term::unassigned_ids;
+use purlin_term::word::{PID_DATA_BITS, PID_NUM_BITS, Subtag};
+use purlin_term::{Alloc, Term};
+
+/// Maximum characters of a text of each kind, as in stock; leading zeros of a number count.
+const PID_CHARS: usize = 64;
+const PORT_CHARS: usize = 38;
+const REF_CHARS: usize = 71;
+
+/// The node with that number, which is not this one. The caller owns one count of it.
+fn elsewhere(number: u64) -> Result<&'static Node, Fail> {
+    let (name, creation) = connected_by_number(number).ok_or(Fail::Badarg)?;
+    Ok(node::intern(name, creation))
+}
+
+fn list_to_pid_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
+    let Some(&[number, num, serial]) = numbers(l, "<", PID_CHARS).as_deref() else {
+        return Err(Fail::Badarg);
+    };
+    if number != 0 {
+        if num > u64::from(u32::MAX) || serial > u64::from(u32::MAX) {
+            return Err(Fail::Badarg);
+        }
+        return Ok(cx.external(Subtag::ExtPid, elsewhere(number)?, num | serial << 32));
+    }
+    let serial = u32::try_from(serial).map_err(|_| Fail::Badarg)?;
+    if num >> PID_NUM_BITS != 0 || serial >> (PID_DATA_BITS - PID_NUM_BITS) != 0 {
+        return unassigned_ids::unassigned_id(Subtag::ExtPid, num, serial, cx).ok_or(Fail::Badarg);
+    }
+    Ok(Term::pid(num as u32 | serial << PID_NUM_BITS))
+}
+
+fn list_to_port_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
+    match numbers(l, "#Port<", PORT_CHARS).as_deref() {
+        Some(&[0, num]) if num >> PID_DATA_BITS == 0 => Ok(Term::port(num as u32)),
+        Some(&[0, num]) => {
+            unassigned_ids::unassigned_id(Subtag::ExtPort, num, 0, cx).ok_or(Fail::Badarg)
+        }
+        Some(&[number, num]) if number != 0 => {
+            Ok(cx.external(Subtag::ExtPort, elsewhere(number)?, num))
+        }
+        _ => Err(Fail::Badarg),
+    }
+}
+
+fn list_to_ref_1(cx: &mut Cx, [l]: [Term; 1]) -> BifResult {
+    let all = numbers(l, "#Ref<", REF_CHARS).ok_or(Fail::Badarg)?;
+    // The text has the numbers of the reference in reverse order.
+    let (number, nums) = match all.split_first() {
+        Some((&number, rest)) if (1..=5).contains(&rest.len()) => (number, rest),
+        _ => return Err(Fail::Badarg),
+    };
+    let nums: Option<Vec<u32>> = (nums.iter().rev())
+        .map(|&n| u32::try_from(n).ok())
+        .collect();
+    let nums = nums.ok_or(Fail::Badarg)?;
+    if number != 0 {
+        return Ok(cx.external_ref(elsewhere(number)?, &nums));
+    }
+    match nums[..] {
+        // The first number has 18 bits.
+        [a, b, c] if a < 1 << 18 => Ok(cx.local_ref([a, b, c])),
+        _ => Err(Fail::Badarg),
+    }
+}
+
+crate::bifs! {
+    Plain "erlang":"list_to_pid"/1 = list_to_pid_1;
+    Plain "erlang":"list_to_port"/1 = list_to_port_1;
+    Plain "erlang":"list_to_ref"/1 = list_to_ref_1;
+}
