@@ -526,7 +526,7 @@ const FREED_AT_ONCE: usize = 10_000;
 
 /// Frees the remains of `n` deleted objects.
 fn discard(n: usize, g: Garbage) {
-    if n <= FREED_AT_ONCE || purlin_kernel::os::single::on() {
+    if n <= FREED_AT_ONCE || purlin_kernel::os::exploring::on() {
         return;
     }
     static REAPER: OnceLock<Option<mpsc::Sender<Garbage>>> = OnceLock::new();

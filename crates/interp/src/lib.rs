@@ -44,12 +44,12 @@ pub mod bits;
 mod bits_build;
 mod call;
 mod catch;
-mod chosen;
 pub mod compiled;
 #[cfg(debug_assertions)]
 mod contract;
 mod dispatch;
 pub mod exc;
+mod exploring;
 mod fast;
 mod floats;
 mod funs;
@@ -71,9 +71,9 @@ mod skip;
 mod start;
 mod traced;
 
-pub use crate::chosen::Chosen;
 pub use crate::cx::{Exit, State};
 pub use crate::dispatch::{Interpreter, STEP, run};
+pub use crate::exploring::Exploring;
 pub use crate::handler::Step;
 pub use crate::natives::called_native;
 use purlin_kernel::{code, collect, cx, events, process, signal, threads};

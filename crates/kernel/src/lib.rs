@@ -5,10 +5,10 @@
 //! other nodes only through [`outside::Outside`], and tracers only through [`events::Sink`].
 
 pub mod accounting;
-pub mod choice;
 pub mod code;
 pub mod collect;
 pub mod events;
+pub mod explore;
 pub mod lifecycle;
 pub mod message;
 pub mod os;

@@ -104,7 +104,7 @@ fn a_damaged_file_is_told() {
         &whole[..whole.len() / 2],
         &whole.replacen("status 1", "status 2", 1),
         "",
-        "purlin schedule 2\n",
+        "purlin schedule 4\n",
     ] {
         std::fs::write(file.path(), bad).expect("written");
         let o = run(&["replay", file.path()]);
@@ -115,6 +115,68 @@ fn a_damaged_file_is_told() {
             text(&o)
         );
     }
+}
+
+/// A file of another format is refused in one line, which names the build that wrote it. A file of another
+/// build is replayed, with a warning.
+#[test]
+fn files_of_other_builds() {
+    let file = File::new("builds");
+    let source = ["schedules", "--seed", "1", "--to", file.path()];
+    let o = run(&[&source[..], &["--", "run", "lost_race.erl"]].concat());
+    assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+    let whole = std::fs::read_to_string(file.path()).expect("a file");
+    let build = whole
+        .lines()
+        .nth(1)
+        .and_then(|l| l.strip_prefix("made-by "));
+    let build = build.expect("a build").trim_matches('"');
+    assert!(build.starts_with("Purlin "), "{build}");
+    let o = run(&["replay", file.path()]);
+    assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+    assert!(!text(&o).contains("made by"), "{}", text(&o));
+    let other = whole.replacen("schedule 4", "schedule 3", 1);
+    std::fs::write(file.path(), other).expect("written");
+    for command in [&["replay"][..], &["schedules", "show"]] {
+        let o = run(&[command, &[file.path()]].concat());
+        assert_eq!(o.status.code(), Some(66), "{}", text(&o));
+        let said = String::from_utf8_lossy(&o.stderr).into_owned();
+        assert!(
+            said.contains("in format 3, and this Purlin reads format 4"),
+            "{said}"
+        );
+        assert!(said.contains(build) && said.lines().count() == 1, "{said}");
+    }
+    let (body, _) = whole.rsplit_once("sum ").expect("a checksum");
+    let body = body.replacen(build, "Purlin 0.0.1 (abc)", 1);
+    let byte = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3);
+    let sum = body.bytes().fold(0xCBF2_9CE4_8422_2325, byte);
+    std::fs::write(file.path(), format!("{body}sum {sum}\n")).expect("written");
+    let o = run(&["replay", file.path()]);
+    assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+    assert!(
+        text(&o).contains("made by Purlin 0.0.1 (abc), and this is Purlin "),
+        "{}",
+        text(&o)
+    );
+}
+
+/// Replay files name natives: nothing in them is numbered by a table of the build.
+#[test]
+fn files_name_natives() {
+    let file = File::new("names");
+    let source = ["schedules", "--seed", "1", "--to", file.path()];
+    let o = run(&[&source[..], &["--", "run", "once_race.erl"]].concat());
+    assert_eq!(o.status.code(), Some(1), "{}", text(&o));
+    let whole = std::fs::read_to_string(file.path()).expect("a file");
+    let names = whole.lines().find_map(|l| l.strip_prefix("names "));
+    let names: Vec<&str> = names.expect("names").split(' ').collect();
+    assert!(names.contains(&"ets:insert/2"), "{names:?}");
+    let known = ["send", "receive", "end"];
+    assert!(
+        names.iter().all(|n| known.contains(n) || n.contains(':')),
+        "{names:?}"
+    );
 }
 
 fn none(program: &str) {

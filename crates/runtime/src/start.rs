@@ -1,7 +1,7 @@
 //! Start of the emulator: tables, threads, preloaded modules, the first processes.
 
 use crate::diagnostics::{self, Diagnostics};
-use crate::interp::{Chosen, Interpreter};
+use crate::interp::{Exploring, Interpreter};
 use crate::lifecycle::spawn::{self, Options};
 use crate::options::{self, EmulatorOptions, MessageQueueData};
 use crate::outside::World;
@@ -204,7 +204,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
         std::sync::atomic::Ordering::Relaxed,
     );
     timer::start();
-    if !purlin_kernel::os::single::on()
+    if !purlin_kernel::os::exploring::on()
         && let Err(e) = purlin_kernel::poll::start()
     {
         fatal(format_args!("cannot wait for descriptors: {e}"));
@@ -228,7 +228,7 @@ pub fn start(options: EmulatorOptions, told_by: &'static dyn Diagnostics) -> ! {
     crate::sched::binding::start();
     if let Some(s) = schedules {
         crate::schedules::go(s);
-        threads::start::<Chosen>(1, 1, 1);
+        threads::start::<Exploring>(1, 1, 1);
     }
     threads::start::<Interpreter>(
         s.online as usize,

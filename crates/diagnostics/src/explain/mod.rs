@@ -192,7 +192,7 @@ pub(crate) fn start(flags: &PurlinFlags) {
             line: p.line,
         })
     });
-    if flags.no_explain || purlin_kernel::os::single::on() {
+    if flags.no_explain || purlin_kernel::os::exploring::on() {
         accounts::turn_off();
         return;
     }

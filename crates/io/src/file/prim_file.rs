@@ -30,7 +30,7 @@ use crate::posix::{errno_atom, last_errno};
 use crate::process::resource_counts;
 use crate::{accounts, bifs, embedded, lazy_atoms};
 use crate::{blocking, iolist, native_state};
-use purlin_kernel::os::tape;
+use purlin_kernel::os::replay_log as tape;
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
@@ -308,7 +308,7 @@ fn open_waits(path: &CStr) -> bool {
 pub(crate) fn dup(t: Term) -> Option<Result<i32, i32>> {
     let Some(f) = native_state::get::<Arc<File>>(t) else {
         // In a replay, files are plain references.
-        let plays = t.as_ref_view().is_some() && tape::plays();
+        let plays = t.as_ref_view().is_some() && tape::replays();
         let fd = plays.then(|| tape::placeholder().ok())??;
         return Some(Ok(fd.into_raw_fd()));
     };

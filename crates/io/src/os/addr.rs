@@ -19,11 +19,11 @@ pub struct SockAddr {
     len: libc::socklen_t,
 }
 
-impl purlin_kernel::os::tape::Taped for SockAddr {
+impl purlin_kernel::os::replay_log::Answer for SockAddr {
     fn to_bytes(&self) -> Vec<u8> {
         self.as_bytes().to_vec()
     }
-    fn of_bytes(bytes: &[u8]) -> Option<SockAddr> {
+    fn from_bytes(bytes: &[u8]) -> Option<SockAddr> {
         let mut a = SockAddr::zeros();
         let len = bytes.len().min(ROOM);
         // SAFETY: the bytes of the storage, all initialised; any bytes are valid.

@@ -2,7 +2,7 @@
 //! descriptor is ready.
 
 use crate::os::{door, retry};
-use purlin_kernel::os::tape::{self, Asked, Verb};
+use purlin_kernel::os::replay_log::{self as tape, Asked, Verb};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -14,7 +14,7 @@ pub(crate) mod sock;
 pub mod terminal;
 
 use crate::posix::{errno_of, last_errno};
-use purlin_kernel::os::tape::{self, Asked, Taped, Verb};
+use purlin_kernel::os::replay_log::{self as tape, Answer, Asked, Verb};
 use std::io;
 use std::os::fd::RawFd;
 
@@ -43,7 +43,7 @@ pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
 
 /// A recorded or replayed call ([`tape`]) whose errors are those of the standard library.
 #[inline]
-pub(crate) fn door<T: Taped>(
+pub(crate) fn door<T: Answer>(
     verb: Verb,
     fd: Option<RawFd>,
     asked: impl FnOnce() -> Asked,

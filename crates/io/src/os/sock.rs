@@ -3,7 +3,7 @@
 use super::addr::SockAddr;
 use super::descriptor::slices;
 use super::{bytes, retry, unit};
-use purlin_kernel::os::tape::{self, Asked, Taped, Verb};
+use purlin_kernel::os::replay_log::{self as tape, Answer, Asked, Verb};
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -74,7 +74,7 @@ pub(crate) fn close(fd: RawFd) -> Result<(), i32> {
     // SAFETY: the caller promises so. The call is not repeated when interrupted, because the
     // descriptor is gone then too.
     let real = || unit(unsafe { libc::close(fd) });
-    if tape::plays() {
+    if tape::replays() {
         let answer = tape::call(Verb::Close, Some(fd), Asked::default, || Ok(()));
         // Closes the placeholder.
         let _ = real();
@@ -149,14 +149,14 @@ pub(crate) fn accept(fd: RawFd) -> Result<(OwnedFd, SockAddr), i32> {
 
 struct Accepted(OwnedFd, SockAddr);
 
-impl Taped for Accepted {
+impl Answer for Accepted {
     fn to_bytes(&self) -> Vec<u8> {
         self.1.to_bytes()
     }
-    fn of_bytes(bytes: &[u8]) -> Option<Accepted> {
+    fn from_bytes(bytes: &[u8]) -> Option<Accepted> {
         Some(Accepted(
             tape::placeholder().ok()?,
-            SockAddr::of_bytes(bytes)?,
+            SockAddr::from_bytes(bytes)?,
         ))
     }
 }
@@ -270,7 +270,7 @@ impl Whole {
     }
 }
 
-impl Taped for Whole {
+impl Answer for Whole {
     fn to_bytes(&self) -> Vec<u8> {
         let from = self.from.to_bytes();
         let mut v = Vec::new();
@@ -287,7 +287,7 @@ impl Taped for Whole {
         v.extend(&self.data);
         v
     }
-    fn of_bytes(b: &[u8]) -> Option<Whole> {
+    fn from_bytes(b: &[u8]) -> Option<Whole> {
         let number = |i: usize| {
             let b: [u8; 8] = b.get(i * 8..i * 8 + 8)?.try_into().ok()?;
             usize::try_from(u64::from_be_bytes(b)).ok()
@@ -300,7 +300,7 @@ impl Taped for Whole {
             data: data.to_vec(),
             control: control.to_vec(),
             flags: number(1)? as i32,
-            from: SockAddr::of_bytes(from)?,
+            from: SockAddr::from_bytes(from)?,
         })
     }
 }
@@ -474,7 +474,7 @@ pub(crate) fn recv_msgs(
 /// Several messages as the tape records them.
 struct Wholes(Vec<Whole>);
 
-impl Taped for Wholes {
+impl Answer for Wholes {
     fn to_bytes(&self) -> Vec<u8> {
         let mut v = Vec::new();
         for w in &self.0 {
@@ -484,12 +484,12 @@ impl Taped for Wholes {
         }
         v
     }
-    fn of_bytes(mut b: &[u8]) -> Option<Wholes> {
+    fn from_bytes(mut b: &[u8]) -> Option<Wholes> {
         let mut all = Vec::new();
         while let Some((head, rest)) = b.split_at_checked(8) {
             let n = u64::from_be_bytes(head.try_into().ok()?);
             let (w, rest) = rest.split_at_checked(usize::try_from(n).ok()?)?;
-            all.push(Whole::of_bytes(w)?);
+            all.push(Whole::from_bytes(w)?);
             b = rest;
         }
         Some(Wholes(all))

@@ -445,8 +445,8 @@ impl Driver for Fd {
         self.packet == 0
     }
     fn output_part(&mut self, b: &mut Base, data: &mut Gather, last: bool) {
-        if purlin_kernel::os::single::on() && self.input.is_some() {
-            purlin_kernel::os::single::ASKED.store(true, std::sync::atomic::Ordering::Relaxed);
+        if purlin_kernel::os::exploring::on() && self.input.is_some() {
+            purlin_kernel::os::exploring::ASKED.store(true, std::sync::atomic::Ordering::Relaxed);
         }
         let idle = self.queue.bytes == 0;
         if idle && let Some(o) = &self.output {

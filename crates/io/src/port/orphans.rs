@@ -38,7 +38,7 @@ const LOOK_LAST: Duration = Duration::from_secs(16);
 
 /// Starts the thread that reaps orphans, if the emulator inherits any.
 pub fn start() {
-    if !child::inherits_orphans() || purlin_kernel::os::single::on() {
+    if !child::inherits_orphans() || purlin_kernel::os::exploring::on() {
         return;
     }
     purlin_kernel::os::thread::start("orphans", 256 * 1024, || {

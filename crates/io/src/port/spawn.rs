@@ -144,7 +144,7 @@ fn wait_for(pid: libc::pid_t) -> bool {
 
 /// Arranges that the end of a child is noticed.
 fn watch(pid: libc::pid_t) {
-    purlin_kernel::os::single::ASKED.store(true, std::sync::atomic::Ordering::Relaxed);
+    purlin_kernel::os::exploring::ASKED.store(true, std::sync::atomic::Ordering::Relaxed);
     let by_kernel = || {
         let end = child::end_of_child(pid)?;
         let fd = end.as_raw_fd();
@@ -289,6 +289,6 @@ pub fn start(o: &Options, command: &[u8], port: Weak<Port>) -> io::Result<Child>
     child.output = output.map(|(ours, _)| ours);
     let ends = child.input.iter().chain(&child.output);
     let ends: Vec<_> = ends.map(|fd| fd.as_raw_fd()).collect();
-    purlin_kernel::os::tape::name('p', &ends);
+    purlin_kernel::os::replay_log::name('p', &ends);
     Ok(child)
 }

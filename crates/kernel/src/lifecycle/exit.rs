@@ -79,8 +79,8 @@ unsafe fn tell_all(cx: &mut Cx, reason: Term) {
         ));
     }
     outside().process_ends(cx);
-    if crate::os::single::on() {
-        crate::os::single::process_ends(me.pid_data(), reason);
+    if crate::os::exploring::on() {
+        crate::os::exploring::process_ends(me.pid_data(), reason);
     }
     // All receivers share one copy of a large reason. The heap is freed only after this.
     let (reason, _held) = crate::signal::share::share(cx, crate::accounts::Kind::Exit, reason);

@@ -53,8 +53,8 @@ fn base() -> &'static Base {
     static BASE: OnceLock<Base> = OnceLock::new();
     BASE.get_or_init(|| Base {
         monotonic: read(libc::CLOCK_MONOTONIC),
-        offset: match crate::os::single::on() {
-            true => crate::os::single::started(),
+        offset: match crate::os::exploring::on() {
+            true => crate::os::exploring::started(),
             false => read(libc::CLOCK_REALTIME),
         } - START,
     })
@@ -70,8 +70,8 @@ pub fn init() {
 /// Nanoseconds since the runtime started: the time of timers.
 #[inline]
 pub fn elapsed() -> i64 {
-    if crate::os::single::on() {
-        return crate::os::single::now();
+    if crate::os::exploring::on() {
+        return crate::os::exploring::now();
     }
     let b = base();
     read(libc::CLOCK_MONOTONIC) - b.monotonic
@@ -122,8 +122,8 @@ pub fn system() -> i64 {
 /// OS system time: nanoseconds since 1970.
 #[inline]
 pub fn os_system() -> i64 {
-    if crate::os::single::on() {
-        return crate::os::single::started() + crate::os::single::now();
+    if crate::os::exploring::on() {
+        return crate::os::exploring::started() + crate::os::exploring::now();
     }
     read(libc::CLOCK_REALTIME)
 }
@@ -131,8 +131,8 @@ pub fn os_system() -> i64 {
 /// A high-resolution counter, in [`UNIT`]s a second, unrelated to the other clocks.
 #[inline]
 pub fn perf_counter() -> i64 {
-    if crate::os::single::on() {
-        return crate::os::single::now();
+    if crate::os::exploring::on() {
+        return crate::os::exploring::now();
     }
     read(libc::CLOCK_MONOTONIC)
 }
@@ -140,8 +140,8 @@ pub fn perf_counter() -> i64 {
 /// Processor time of all threads of this operating-system process, in nanoseconds.
 #[inline]
 pub fn cpu_time() -> i64 {
-    if crate::os::single::on() {
-        return crate::os::single::now();
+    if crate::os::exploring::on() {
+        return crate::os::exploring::now();
     }
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }

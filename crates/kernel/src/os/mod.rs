@@ -7,10 +7,13 @@
 
 pub mod affinity;
 pub mod clock;
+pub mod exploring;
 pub mod filename;
 pub mod osenv;
-pub(crate) mod parted;
 pub mod posix;
-pub mod single;
-pub mod tape;
+pub(crate) mod reopen;
+pub mod replay_log;
 pub mod thread;
+
+// The former name of `exploring`, until all users have the new one.
+pub use exploring as single;

@@ -27,7 +27,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 use crate::msacc::{self, State};
-use crate::os::{tape, thread};
+use crate::os::{replay_log, thread};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use purlin_native::hashing::Hashing;
 use smallvec::SmallVec;
@@ -321,11 +321,11 @@ pub(crate) fn report_all(found: Found) {
 /// Reports what is ready, on this thread, which is the only one. Waits for at most `timeout_ms`
 /// milliseconds (-1: until there is something). Returns whether there was anything.
 pub(crate) fn look(timeout_ms: i32) -> bool {
-    if tape::plays() {
-        return look_at_tape(timeout_ms < 0);
+    if replay_log::replays() {
+        return replayed_look(timeout_ms < 0);
     }
     let Some(Ok(s)) = SERVICE.get() else {
-        tape::looked([].into_iter());
+        replay_log::polled([].into_iter());
         if timeout_ms != 0 {
             std::thread::sleep(std::time::Duration::from_millis(
                 timeout_ms.unsigned_abs().into(),
@@ -345,7 +345,7 @@ pub(crate) fn look(timeout_ms: i32) -> bool {
     }
     // The order must not depend on a hash table.
     ready.sort_unstable_by_key(|r| r.0);
-    tape::looked(
+    replay_log::polled(
         ready
             .iter()
             .map(|&(id, (r, w, e))| (id, u8::from(r) | u8::from(w) << 1 | u8::from(e) << 2)),
@@ -357,8 +357,8 @@ pub(crate) fn look(timeout_ms: i32) -> bool {
 }
 
 /// As [`look`], for what was ready when that was recorded.
-fn look_at_tape(for_ever: bool) -> bool {
-    let ready = tape::look(for_ever);
+fn replayed_look(for_ever: bool) -> bool {
+    let ready = replay_log::replayed_poll(for_ever);
     if let Some(Ok(s)) = SERVICE.get() {
         for &(id, bits) in &ready {
             report(s, id, (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0));

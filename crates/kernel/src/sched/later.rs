@@ -131,7 +131,7 @@ pub fn is_worker() -> bool {
 /// Defers `work`. It is done soon, but not within this call.
 pub fn add(work: Work) {
     DUE.fetch_add(1, Ordering::AcqRel);
-    if SCHEDULER.get() || crate::os::single::on() {
+    if SCHEDULER.get() || crate::os::exploring::on() {
         HERE.with_borrow_mut(|h| h.push_back(work));
         ANY.set(true);
         return;

@@ -674,7 +674,7 @@ pub(crate) fn set_online_or(n: usize, refused: impl Fn(&str, &std::io::Error)) -
     purlin_native::bif::count_schedulers(n);
     QUEUES.set_online(n, |i| {
         // The thread that the emulator starts with is the scheduler.
-        if crate::os::single::on() {
+        if crate::os::exploring::on() {
             return i == 0;
         }
         let name = format!("sched{}", i + 1);

@@ -67,8 +67,8 @@ fn restore() {
 
 fn end(status: i32) -> ! {
     restore();
-    if crate::os::single::on() {
-        crate::os::single::ended(status);
+    if crate::os::exploring::on() {
+        crate::os::exploring::ended(status);
     }
     #[cfg(purlin_counts)]
     write_counts();

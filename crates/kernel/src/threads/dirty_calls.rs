@@ -106,7 +106,7 @@ pub unsafe fn lend<R>(cx: *mut Cx, f: impl FnOnce() -> R) -> R {
     // SAFETY: by the contract, the context is this thread's.
     slot.process.store(unsafe { (*cx).proc }, Ordering::Release);
     slot.lend.lend();
-    if !crate::os::single::on() {
+    if !crate::os::exploring::on() {
         WATCHER.unpark();
     }
     let r = f();

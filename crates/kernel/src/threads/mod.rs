@@ -3,8 +3,8 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
-pub mod alone;
 pub mod dirty_calls;
+pub mod single;
 pub mod slice;
 pub mod upkeep;
 mod watch;
@@ -137,9 +137,9 @@ pub fn start<E: Engine>(n: usize, dirty_cpu: usize, dirty_io: usize) {
         scheduler: work::<E>,
         own: own::<E>,
     });
-    if crate::os::single::on() {
+    if crate::os::exploring::on() {
         sched::set_online(1);
-        alone::run::<E>();
+        single::run::<E>();
     }
     // As in stock, a start with fewer than requested fails.
     sched::set_online_or(n, |name, e| thread::refused(name, e));

@@ -178,8 +178,8 @@ pub fn start(fired: Fired, deadline: u64) {
 
 /// Sends the message of a due timer, unless that has been stopped.
 fn fire(ticket: Ticket, fired: Fired, woken: &mut Vec<Woken>) {
-    if crate::os::single::on() {
-        crate::os::single::timer_sends(fired.to, fired.message.term());
+    if crate::os::exploring::on() {
+        crate::os::exploring::timer_sends(fired.to, fired.message.term());
     }
     let mut arrival = Arrival::of(&fired);
     shard(&fired.numbers).arrive(ticket, || arrival.push(woken));

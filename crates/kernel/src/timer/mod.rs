@@ -89,7 +89,7 @@ fn service() -> &'static std::thread::Thread {
 
 /// Starts the service. Otherwise the first timer does.
 pub fn start() {
-    if crate::os::single::on() {
+    if crate::os::exploring::on() {
         return;
     }
     service();
@@ -117,7 +117,7 @@ fn serve() {
 /// locks.
 #[inline]
 pub(crate) fn notify(deadline: u64) {
-    if ALARM.must_ring(deadline) && !crate::os::single::on() {
+    if ALARM.must_ring(deadline) && !crate::os::exploring::on() {
         service().unpark();
     }
 }
@@ -218,7 +218,7 @@ type Mark = (u16, u32);
 
 fn mark() -> Mark {
     let i = crate::sched::current();
-    if i == 0 || i > MAX_SCHEDULERS || crate::os::single::on() {
+    if i == 0 || i > MAX_SCHEDULERS || crate::os::exploring::on() {
         return (0, 0);
     }
     (i as u16, LOOKS[i - 1].0.load(Ordering::Relaxed))

@@ -1,5 +1,5 @@
-//! `schedules [OPTIONS] -- COMMAND`: runs a program again and again, each time in another order, until it fails. `replay FILE` repeats
-//! a run that failed.
+//! `schedules [OPTIONS] -- COMMAND`: runs a program again and again, each time in another order,
+//! until it fails. `replay FILE` repeats a run that failed.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
@@ -11,20 +11,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use purlin_runtime::schedules::{
-    Recorded, VARIABLE, deviation_text, folder, function, is_strategy, write_private,
+    Recorded, VARIABLE, fresh_dir, function, is_strategy, user, write_private,
 };
 
 use super::{COMMANDS, become_program, elixir, print, schedules_each, schedules_page};
 use crate::context::Context;
-use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason};
+use crate::failure::{Failure, NO_INPUT, SYSTEM, USAGE, reason, say_text};
 
 const USE: &str = "purlin schedules [--seeds N] [--for SECONDS] [--seed N] [--strategy NAME] [--stall MS] [--jobs N] [--to FILE] \
 [--html PAGE] [--each-test [--test TEXT]] [--from FILE|M:F/A] [--delivery order|any] [--fresh-dir] [--keep-going] [--json] [--strict] -- COMMAND";
 
-/// The status of a command that could not be run, and of one that there is not.
+/// The build of Purlin that this is, as replay files have it.
+const BUILD: &str = env!("PURLIN_BUILD");
+
+/// The statuses of a command that could not be run, and of one that does not exist.
 const NOT_BEGUN: [u8; 2] = [126, 127];
 
-/// Milliseconds that `--stall` may have.
+/// Maximum number of milliseconds of `--stall`.
 const LONGEST_STALL: u64 = 3_600_000;
 
 pub(super) fn wrong(text: impl std::fmt::Display) -> Failure {
@@ -50,7 +53,7 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         let folder = o.fresh.then(|| folder_of(o.seed));
         return start(context, request, &rest, folder);
     };
-    // The page is written when the search has ended: it is a process of its own.
+    // The search runs in a process of its own, since the page is written when it has ended.
     let file = o.file_of(0);
     let mut args = o.child_args(&file);
     args.extend(rest);
@@ -59,24 +62,24 @@ pub fn run(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// What the words before `--` ask for.
+/// The options before `--`.
 pub(super) struct Options {
-    /// For the emulator.
+    /// The lines of the request to the emulator.
     request: String,
-    /// As they were given, but for those that the emulator has nothing to do with.
+    /// The words of the options, except those that do not concern the emulator.
     words: Vec<OsString>,
     seed: u64,
     to: Option<PathBuf>,
     html: Option<PathBuf>,
     each_test: bool,
-    /// A part of the names of tests that are searched.
+    /// A part of the names of the tests that are searched.
     pub test: Option<String>,
     pub json: bool,
     fresh: bool,
 }
 
 impl Options {
-    /// The options, and the command.
+    /// Reads the options, and returns the command behind them.
     fn read(args: &[OsString]) -> Result<(Options, Vec<OsString>), Failure> {
         let mut o = Options {
             request: String::from("search\n"),
@@ -168,7 +171,7 @@ impl Options {
                 "from" if function(&value).is_none() || Path::new(word).exists() => {
                     let r = read(word)?;
                     for d in &r.replay.schedule {
-                        let _ = writeln!(o.request, "first {}", deviation_text(d));
+                        let _ = writeln!(o.request, "first {}", d.text());
                     }
                     recorded = Some(r.command.iter().map(OsString::from).collect());
                 }
@@ -207,7 +210,7 @@ impl Options {
         if rest.is_empty() {
             return Err(wrong(format!("schedules needs a command: {USE}")));
         }
-        // Whoever waits for a result wants to know at once that it could not be written.
+        // A result that cannot be written is reported before the search.
         for file in o.to.iter().chain(&o.html) {
             let folder = file.parent().filter(|p| !p.as_os_str().is_empty());
             if folder.is_some_and(|f| !f.is_dir()) {
@@ -224,7 +227,7 @@ impl Options {
         Ok((o, rest.to_vec()))
     }
 
-    /// Where the failing schedule of search `n` is written; 0: it is the only one.
+    /// Returns the replay file of search `n`; 0 for the only one.
     pub(super) fn file_of(&self, n: usize) -> PathBuf {
         let file = match &self.to {
             Some(to) => to.clone(),
@@ -233,7 +236,7 @@ impl Options {
         numbered(&file, n)
     }
 
-    /// This program's own words for a search that writes `file`, up to the command.
+    /// Returns the arguments of this program for a search that writes `file`, up to the command.
     pub(super) fn child_args(&self, file: &Path) -> Vec<OsString> {
         let mut args = vec![OsString::from("schedules")];
         args.extend(self.words.iter().cloned());
@@ -242,7 +245,7 @@ impl Options {
         args
     }
 
-    /// The page that was asked for, if the search that was to write `file` has found something.
+    /// Writes the page, if one is wanted and the search has written `file`.
     pub(super) fn write_page(&self, file: &Path, status: u8) -> Result<(), Failure> {
         let Some(html) = &self.html else {
             return Ok(());
@@ -258,7 +261,7 @@ impl Options {
     }
 }
 
-/// `file` with `-N` behind its name.
+/// Returns the name of `file` with `-N` in it.
 fn numbered(file: &Path, n: usize) -> PathBuf {
     if n == 0 {
         return file.to_path_buf();
@@ -271,7 +274,7 @@ fn numbered(file: &Path, n: usize) -> PathBuf {
     file.with_file_name(name)
 }
 
-/// The number that [`numbered`] has given.
+/// Returns the number that [`numbered`] has added.
 fn number_of(file: &Path) -> usize {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let n = stem.rsplit_once('-').and_then(|(_, n)| n.parse().ok());
@@ -284,7 +287,7 @@ fn any_seed() -> u64 {
 }
 
 fn write_page(r: &Recorded, html: &Path) -> Result<(), Failure> {
-    // It has what the program has read, as the file has.
+    // Like the replay file, it may have secrets that the program has read.
     write_private(html, schedules_page::page(r).as_bytes()).map_err(|e| {
         let name = html.display();
         Failure::new(
@@ -305,6 +308,13 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
         ));
     };
     let recorded = read(file)?;
+    if recorded.made_by != BUILD {
+        say_text(&format!(
+            "purlin: {}: made by {}, and this is {BUILD}: the replay may go another way\n",
+            file.to_string_lossy(),
+            recorded.made_by
+        ));
+    }
     let file = absolute(Path::new(file))?;
     let mut request = format!("replay {}\n", file.display());
     for (option, line) in [("--steps", "steps\n"), ("--live", "live\n")] {
@@ -316,7 +326,7 @@ pub fn replay(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     start(context, request, &words, recorded.folder)
 }
 
-/// Bytes of a file of a schedule, at most.
+/// Maximum number of bytes of a replay file.
 const MOST_BYTES: u64 = 256 << 20;
 
 fn read(file: &OsStr) -> Result<Recorded, Failure> {
@@ -334,12 +344,8 @@ fn read(file: &OsStr) -> Result<Recorded, Failure> {
         bytes.clear();
     }
     let text = String::from_utf8_lossy(&bytes);
-    purlin_runtime::schedules::read(&text).ok_or_else(|| {
-        Failure::new(
-            NO_INPUT,
-            format!("purlin: {name}: not a file of a schedule"),
-        )
-    })
+    purlin_runtime::schedules::read(&text)
+        .map_err(|why| Failure::new(NO_INPUT, format!("purlin: {name}: {why}")))
 }
 
 /// `purlin schedules show FILE`
@@ -371,13 +377,16 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
             "s"
         }
     );
-    text.push_str(&purlin_runtime::schedules::introduced(&r.story, &r.who));
-    text.push_str(&purlin_runtime::schedules::told(&r.story));
-    let recorded = r.replay.outside.map_or(Vec::new(), |o| o.told());
+    text.push_str(&purlin_runtime::schedules::introduced(
+        &r.story,
+        &r.processes,
+    ));
+    text.push_str(&purlin_runtime::schedules::rendered(&r.story));
+    let recorded = r.replay.outside.map_or(Vec::new(), |o| o.describe());
     if !recorded.is_empty() {
         let _ = writeln!(text, "\nRecorded: {}.", recorded.join(", "));
     }
-    // The file may be somebody else's: it tells the terminal nothing.
+    // The file may be somebody else's. It must not send commands to the terminal.
     let plain = |c: char| {
         if c.is_control() && c != '\n' {
             '\u{FFFD}'
@@ -388,7 +397,7 @@ fn show(args: &[OsString]) -> Result<u8, Failure> {
     print(&text.chars().map(plain).collect::<String>())
 }
 
-/// The story of a file as JSON.
+/// Writes the story of a file as JSON.
 fn json(r: &Recorded) -> String {
     let text = |s: &str| format!("\"{}\"", schedules_each::escaped(s));
     let command: Vec<String> = r.command.iter().map(|w| text(w)).collect();
@@ -438,19 +447,20 @@ fn absolute(file: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Where runs of a search with that seed begin, if each does in a folder as new.
+/// Returns the fresh folder of the runs of a search with that seed.
 fn folder_of(seed: u64) -> PathBuf {
-    std::env::temp_dir().join(format!("{}{seed}", folder::BEGIN))
+    std::env::temp_dir().join(format!("{}{seed}", fresh_dir::BEGIN))
 }
 
-/// Turns this process into the command, whose emulator does what is asked for.
-/// `at`: runs begin there, in a copy of the current folder.
+/// Turns this process into the command, whose emulator gets the request. `at`: the fresh folder in
+/// which runs begin, with a copy of the current folder.
 fn start(
     context: &Context,
     mut request: String,
     words: &[OsString],
     at: Option<PathBuf>,
 ) -> Result<u8, Failure> {
+    let _ = writeln!(request, "made-by {BUILD}");
     for w in words {
         let Some(w) = w.to_str().filter(|w| !w.contains('\n')) else {
             return Err(wrong("the command has words that are no text of one line"));
@@ -468,17 +478,19 @@ fn start(
         let here = absolute(Path::new("."))?;
         let _ = writeln!(request, "copied {}", here.display());
         let _ = writeln!(request, "folder {}", folder.display());
-        environment.set("TMPDIR", folder.join(folder::PASSING));
-        // The command finds its files there. The emulator, which this process becomes, takes the folder over.
-        let made = folder::begin(here, folder.clone()).and_then(|()| folder::renew());
-        let made = made.and_then(|()| std::env::set_current_dir(folder.join(folder::WORK)));
+        environment.set("TMPDIR", folder.join(fresh_dir::PASSING));
+        // The command finds its files there. The emulator, which this process becomes, takes over
+        // the folder.
+        let made = fresh_dir::begin(here, folder.clone(), user());
+        let made = made.and_then(|()| fresh_dir::renew());
+        let made = made.and_then(|()| std::env::set_current_dir(folder.join(fresh_dir::WORK)));
         made.map_err(|e| {
             let text = format!("purlin: --fresh-dir: {}", reason(&e));
             Failure::new(SYSTEM, text)
         })?;
     }
     environment.set(VARIABLE, &request);
-    // Code that is made while the program runs would lie in memory that all runs share.
+    // Machine code would lie in memory that all runs share.
     environment.set("PURLIN_JIT", "off");
     environment.set("PURLIN_EXEC", "quiet");
     same_addresses();
@@ -505,7 +517,7 @@ fn start(
     let status = begun.run(&me, &args, &environment.0)?;
     if begun.is_none() {
         let name = words.first().unwrap_or(&args[0]).to_string_lossy();
-        // A command that could not even begin has said so.
+        // A command that could not begin has said so.
         if !NOT_BEGUN.contains(&status) {
             let ended = match status {
                 0 => String::new(),
@@ -519,13 +531,13 @@ fn start(
     Ok(status)
 }
 
-/// A file in memory that the emulator which a command starts writes to: whether there was one. A command that is none of Purlin's own
-/// may end well without.
+/// A file in memory to which an emulator writes that it has begun. A command that is none of
+/// Purlin's own may end well without starting one.
 struct Begun(File);
 
 impl Begun {
     fn new() -> Result<Begun, Failure> {
-        // SAFETY: a name, and a descriptor that is ours. Programs that this one starts have it, too.
+        // SAFETY: a name, and a descriptor that is ours. Programs that this one starts inherit it.
         let f = unsafe {
             let fd = libc::memfd_create(c"begun".as_ptr(), 0);
             (fd >= 0).then(|| File::from(OwnedFd::from_raw_fd(fd)))
@@ -535,14 +547,15 @@ impl Begun {
             Failure::new(SYSTEM, format!("purlin: schedules: {}", reason(&e)))
         })
     }
-    /// For the emulator: where it writes to.
+    /// Returns the line of the request that names the file.
     fn line(&self) -> String {
         format!("begun {}\n", self.0.as_raw_fd())
     }
     fn is_none(&self) -> bool {
         self.0.metadata().is_ok_and(|m| m.len() == 0)
     }
-    /// Runs a program with this process's input and output to its end, which comes with that of this process: its status.
+    /// Runs a program with this process's input and output, and returns its status. It ends when
+    /// this process ends.
     fn run(
         &self,
         program: &Path,
@@ -552,13 +565,13 @@ impl Begun {
         let mut c = Command::new(program);
         c.args(args).env_clear();
         c.envs(environment.iter().map(|(name, value)| (name, value)));
-        // SAFETY: between fork and exec a plain call.
+        // SAFETY: plain calls between fork and exec.
         unsafe {
             c.pre_exec(|| {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
                 Ok(())
             });
-            // Whoever types Ctrl-C means the program, which says how far it came.
+            // Ctrl-C is for the program, which says how far it came.
             libc::signal(libc::SIGINT, libc::SIG_IGN);
             c.pre_exec(|| {
                 libc::signal(libc::SIGINT, libc::SIG_DFL);
@@ -574,7 +587,8 @@ impl Begun {
     }
 }
 
-/// Has programs that this process turns into lie at the same addresses each time: nothing can depend on them then.
+/// Loads the program that this process becomes at the same addresses each time, so that nothing can
+/// depend on them.
 fn same_addresses() {
     #[cfg(target_os = "linux")]
     // SAFETY: a plain call.

@@ -1,8 +1,9 @@
 //! `schedules --each-test -- COMMAND`: the tests of a suite, each searched by itself.
 //!
-//! A suite of ExUnit (`mix test …`) is run once as it is, with `--trace`, which tells where each test stands. Of eunit (`rebar3 eunit …`)
-//! the modules are told apart by their files: rebar3 chooses by module. Then each has a search of its own, a process like the one that
-//! `schedules` without the option becomes.
+//! A suite of ExUnit (`mix test …`) runs once as it is, with `--trace`, which prints the place of
+//! each test. For eunit (`rebar3 eunit …`) the modules are found by their files, since rebar3
+//! selects by module. Then each has a search of its own, in a process like the one that `schedules`
+//! without the option becomes.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,11 +18,11 @@ use crate::failure::{Failure, SYSTEM, reason, say_text};
 #[derive(PartialEq, Debug)]
 struct Test {
     name: String,
-    /// What chooses it, behind the command: words of its own.
+    /// The arguments behind the command that select it.
     chosen_by: Vec<String>,
 }
 
-/// Searches each test of `words`: the status is the worst of theirs.
+/// Searches each test of the command `words`. Returns the worst status.
 pub(super) fn run(context: &Context, o: &Options, words: &[OsString]) -> Result<u8, Failure> {
     let texts: Vec<String> = words
         .iter()
@@ -79,7 +80,7 @@ pub(super) fn run(context: &Context, o: &Options, words: &[OsString]) -> Result<
     Ok(worst)
 }
 
-/// This program with other words.
+/// Returns this program with other arguments.
 fn command(context: &Context, args: &[OsString]) -> Result<Command, Failure> {
     let mut c = Command::new(std::env::current_exe().map_err(no_start)?);
     if let Some(root) = context.otp_root() {
@@ -96,19 +97,20 @@ fn no_start(e: std::io::Error) -> Failure {
     )
 }
 
-/// To its end; what it prints.
+/// Runs this program with other arguments, and returns its output.
 fn own(context: &Context, args: &[OsString]) -> Result<Output, Failure> {
     let mut c = command(context, args)?;
     c.stdin(Stdio::null()).output().map_err(no_start)
 }
 
-/// To its end, with this process's input and output: its status.
+/// Runs this program with other arguments and this process's input and output, and returns its
+/// status.
 pub(super) fn own_status(context: &Context, args: &[OsString]) -> Result<u8, Failure> {
     let status = command(context, args)?.status().map_err(no_start)?;
     Ok(status.code().unwrap_or(1).clamp(0, 255) as u8)
 }
 
-/// Text as JSON has it between quotes.
+/// Escapes text for a JSON string.
 pub(super) fn escaped(text: &str) -> String {
     let mut t = String::new();
     for c in text.chars() {
@@ -129,13 +131,13 @@ fn indented(text: &str) -> String {
     text.trim_end().lines().map(line).collect()
 }
 
-/// Whether a word of a command names a file or folder, with the number of a line perhaps.
+/// Whether a word of a command names a file or folder, perhaps with a line number.
 fn is_path(word: &str) -> bool {
     let path = word.split_once(".exs:").map(|(p, _)| format!("{p}.exs"));
     !word.starts_with('-') && Path::new(path.as_deref().unwrap_or(word)).exists()
 }
 
-/// The command without its files, and its tests.
+/// Returns the command without its files, and its tests.
 fn of_exunit(context: &Context, words: &[String]) -> Result<(Vec<String>, Vec<Test>), Failure> {
     let mut args: Vec<OsString> = vec!["exec".into(), "--".into()];
     args.extend(words.iter().map(OsString::from));
@@ -160,12 +162,13 @@ fn of_exunit(context: &Context, words: &[String]) -> Result<(Vec<String>, Vec<Te
     Ok((first.iter().cloned().chain(rest).collect(), tests))
 }
 
-/// The tests that ran, from what ExUnit's formatter prints with `--trace`, in the order in which they are written: ExUnit shuffles them.
+/// Reads the tests that ran from the output of ExUnit with `--trace`, in the order of the source,
+/// since ExUnit shuffles them.
 fn exunit_tests(said: &str) -> Vec<Test> {
     let mut tests = Vec::new();
     let mut file = "";
     for line in said.lines() {
-        // A line is written once as the test begins, and once more over it as it has ended.
+        // A line is printed when the test begins, and again over it when the test has ended.
         let line = line.rsplit('\r').next().unwrap_or(line);
         let Some(test) = line.strip_prefix("  * ") else {
             if let Some((_, path)) = line.rsplit_once(" [")
@@ -204,7 +207,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The command, and the modules of tests of the project in this folder.
+/// Returns the command, and the test modules of the project in this folder.
 fn of_eunit(words: &[String]) -> Result<(Vec<String>, Vec<Test>), Failure> {
     if words.iter().any(|w| w.starts_with("--module")) {
         return Err(wrong(
@@ -238,7 +241,7 @@ fn of_eunit(words: &[String]) -> Result<(Vec<String>, Vec<Test>), Failure> {
     Ok((words.to_vec(), modules.into_iter().map(test).collect()))
 }
 
-/// Whether a source has a function that eunit takes for a test or a generator.
+/// Whether a source has a function that eunit regards as a test or a generator.
 fn has_tests(text: &str) -> bool {
     text.lines().any(|l| {
         let name = l.split_once('(').map_or("", |(name, _)| name);

@@ -1,17 +1,17 @@
-//! The story of a schedule as a page: one file that needs no network. A lane for each process, in the order of their first operation;
-//! a row for each operation; deviations marked.
+//! The story of a schedule as an HTML page: one file that needs no network. It has a lane for each
+//! process, in the order of first operations, a row for each operation, and marks at deviations.
 //!
 //! # Invariant
-//! All that comes from a file goes through [`escaped`]; the page has no script.
+//! Everything from a file goes through [`escaped`], and the page has no script.
 
-use purlin_runtime::schedules::{Recorded, told};
+use purlin_runtime::schedules::{Recorded, rendered};
 use std::fmt::Write;
 
 const STYLE: &str = "body{font:14px/1.4 sans-serif;margin:2em}table{border-collapse:collapse}\
 th,td{text-align:left;vertical-align:top;padding:.2em .8em;border-left:1px solid #ccc}\
 td.s{background:#fde4e1;font-weight:bold}small{color:#666}code{font:13px monospace}";
 
-/// Text as a page has it: no character of it is one of the page's own.
+/// Escapes text for HTML.
 fn escaped(text: &str) -> String {
     let mut t = String::with_capacity(text.len());
     for c in text.chars() {
@@ -27,7 +27,7 @@ fn escaped(text: &str) -> String {
     t
 }
 
-/// The page for a file.
+/// Returns the page for a replay file.
 pub fn page(r: &Recorded) -> String {
     let get = |f: &Vec<String>, i: usize| f.get(i).cloned().unwrap_or_default();
     let mut lanes: Vec<String> = Vec::new();
@@ -58,8 +58,8 @@ pub fn page(r: &Recorded) -> String {
             }
             let stopped = !get(f, 6).trim().is_empty();
             let text = match stopped {
-                // As the text tells it.
-                true => told(std::slice::from_ref(f))
+                // The same as in the text.
+                true => rendered(std::slice::from_ref(f))
                     .trim_matches(['-', ' ', '\n'])
                     .to_owned(),
                 false => get(f, 4),

@@ -33,7 +33,7 @@ fn add_link(cx: &mut Cx, port: Term) {
 fn open_port_2(cx: &mut Cx, [name, settings]: [Term; 2]) -> BifResult {
     if !cx.dirty {
         cx.bump(OPEN_REDUCTIONS);
-        if port::open::starts_program(name) && !purlin_kernel::os::single::on() {
+        if port::open::starts_program(name) && !purlin_kernel::os::exploring::on() {
             return Err(Fail::Dirty);
         }
     }

@@ -5,7 +5,7 @@ use super::sock::{Sock, state};
 use super::{Answer, Args, BAD_PORT, EINVAL, interfaces, req};
 use crate::os::{sock as sys, unit};
 use crate::port::Base;
-use purlin_kernel::os::tape::{self, Asked, Verb};
+use purlin_kernel::os::replay_log::{self as tape, Asked, Verb};
 use std::ffi::{CStr, CString};
 use std::ptr;
 

@@ -2,7 +2,7 @@
 
 use super::{Answer, Args, EINVAL, Error, addr};
 use crate::os::interfaces::Interfaces;
-use purlin_kernel::os::tape::{self, Asked, Verb};
+use purlin_kernel::os::replay_log::{self as tape, Asked, Verb};
 use std::ffi::CStr;
 use std::os::fd::RawFd;
 
