@@ -14,6 +14,8 @@
 mod hash;
 mod notes;
 mod process;
+#[cfg(test)]
+mod tests;
 
 use crate::account;
 use crate::branch::{Branches, Reached, Role};
