@@ -5,15 +5,15 @@
 //! # Invariant
 //! Operations on things that one process alone touched in the base stop nobody and are not counted.
 
-use crate::deviation::Sampling as Name;
+use crate::deviation::Sampling;
 use crate::numbers::Numbers;
 use crate::operation::{Point, Touch};
 use crate::premises::Shown;
 use crate::strategy::{Sampler, draw_priority, sampler};
 use std::collections::BTreeSet;
 
-/// See the module's head.
-pub struct Sampling {
+/// A sampler at work: see the module's head.
+pub struct ActiveSampler {
     sampler: Box<dyn Sampler>,
     numbers: Numbers,
     private: BTreeSet<u64>,
@@ -23,11 +23,11 @@ pub struct Sampling {
     pub order: Vec<Point>,
 }
 
-impl Sampling {
+impl ActiveSampler {
     /// Begins to sample with that seed.
-    pub fn new(name: Name, seed: u64, shown: &Shown) -> Sampling {
+    pub fn new(name: Sampling, seed: u64, shown: &Shown) -> ActiveSampler {
         let mut numbers = Numbers(seed);
-        Sampling {
+        ActiveSampler {
             sampler: sampler(name, shown, &mut numbers),
             numbers,
             private: shown.private.clone(),
@@ -79,9 +79,14 @@ mod tests {
 
     #[test]
     fn the_same_seed_draws_the_same() {
-        for name in [Name::Walk, Name::Pos, Name::Pct(3), Name::Surw] {
+        for name in [
+            Sampling::Walk,
+            Sampling::Pos,
+            Sampling::Pct(3),
+            Sampling::Surw,
+        ] {
             let all = |seed| {
-                let mut s = Sampling::new(name, seed, &Shown::default());
+                let mut s = ActiveSampler::new(name, seed, &Shown::default());
                 (0..20)
                     .map(|i| s.priority(i % 3, &Touch::end(7)))
                     .collect::<Vec<_>>()
@@ -96,7 +101,7 @@ mod tests {
             private: BTreeSet::from([7]),
             ..Shown::default()
         };
-        let mut s = Sampling::new(Name::Walk, 1, &shown);
+        let mut s = ActiveSampler::new(Sampling::Walk, 1, &shown);
         assert_eq!(s.priority(1, &Touch::end(7)), None);
         assert!(s.priority(1, &Touch::end(8)).is_some());
     }

@@ -111,6 +111,11 @@ pub struct Differs {
 }
 
 impl Steps {
+    /// Whether the run neither notes its steps nor is held against others.
+    pub fn are_off(&self) -> bool {
+        matches!(self, Steps::Off)
+    }
+
     /// Whether the run is held against another one.
     pub fn are_expected(&self) -> bool {
         matches!(self, Steps::Expected { .. })

@@ -26,7 +26,7 @@ use crate::numbers::Numbers;
 use crate::operation::{Op, Point, Touch};
 use crate::premises::{Premises, Shown};
 use crate::run::{Outcome, Run, Runs, Stuck};
-use crate::sampling::Sampling;
+use crate::sampling::ActiveSampler;
 use crate::steps::{self, Step, Steps};
 use crate::story::{self, Line};
 use hash::{Hashes, mix};
@@ -75,7 +75,7 @@ struct Course {
     stops: u64,
     /// Upper bound on the number of processes that wait for an operation of another one.
     awaits: usize,
-    sampling: Option<Sampling>,
+    sampling: Option<ActiveSampler>,
     /// What samplers know of the base.
     shown: Shown,
 }
@@ -418,6 +418,8 @@ impl Explorer {
         self.hashes.operation(point, touch.operation);
         if own && self.hashes.at_work {
             self.hashes.own_operation(path, touch.operation);
+        }
+        if own && self.hashes.at_work && !self.notes.steps.are_off() {
             self.step(path, &o.name(), || {
                 let l = o.line(point, touch);
                 let place = l.place.map_or(String::new(), |p| format!(" at {p}"));
@@ -611,7 +613,7 @@ impl Explorer {
                 Some(Hold::After(stop, until, (path, op)))
             }
             Kind::Sample(name, seed) => {
-                let mut sampling = Sampling::new(name, seed, &self.course.shown);
+                let mut sampling = ActiveSampler::new(name, seed, &self.course.shown);
                 for k in self.turns.known.values_mut() {
                     k.stop.priority = sampling.begin(k.path);
                     // A run that is told knows it already, one of a search does not.
@@ -705,7 +707,7 @@ impl Explorer {
 
     /// Picks the process that runs next: the first that may run, or the one that a sampler puts
     /// first. None: all that are ready have stopped, or none is ready.
-    pub fn next(&mut self) -> Option<Ready> {
+    pub fn next_process(&mut self) -> Option<Ready> {
         let now = self.kernel.now();
         let sampled = self.course.sampling.is_some();
         let handed = self.turns.handed.take();

@@ -182,7 +182,7 @@ fn order(x: &mut Explorer) -> Vec<u32> {
     x.ready(1, false);
     x.ready(2, false);
     while left != [0; 3] {
-        let Some((cell, _)) = x.next() else {
+        let Some((cell, _)) = x.next_process() else {
             if !x.release_last() {
                 let t = x.next_release().expect("somebody stalls");
                 x.kernel.jump(t);

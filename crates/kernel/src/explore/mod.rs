@@ -134,7 +134,7 @@ pub(crate) fn collect() {
 
 /// Returns the process that runs next. None: all that are ready have stopped, or none is ready.
 pub fn next() -> Option<Ready> {
-    explorer().next()
+    explorer().next_process()
 }
 
 /// Lets a stopped process go on, or delivers messages that are held back, since no process can run.
