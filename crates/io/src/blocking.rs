@@ -12,7 +12,7 @@
 //!   (descriptors, bytes).
 //!
 //! # Orderings
-//! `THREADS` only bounds a number, so it is relaxed. `OUTSIDE` of `os::single` is raised before the
+//! `THREADS` only bounds a number, so it is relaxed. `OUTSIDE` of `os::exploring` is raised before the
 //! thread is spawned and lowered after its result is stored and its process is woken. The release
 //! half of that decrement pairs with the acquiring load in the race finder: when it reads zero, it
 //! also sees every result and every wake-up that those threads left. A result itself passes through
@@ -36,7 +36,7 @@ struct Counted;
 impl Counted {
     fn take() -> Option<Counted> {
         let counted = Counted;
-        purlin_kernel::os::single::OUTSIDE.fetch_add(1, Ordering::AcqRel);
+        purlin_kernel::os::exploring::OUTSIDE.fetch_add(1, Ordering::AcqRel);
         // When the reservation is refused, dropping `counted` gives it back.
         (THREADS.fetch_add(1, Ordering::Relaxed) < MOST).then_some(counted)
     }
@@ -45,7 +45,7 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         THREADS.fetch_sub(1, Ordering::Relaxed);
-        purlin_kernel::os::single::OUTSIDE.fetch_sub(1, Ordering::AcqRel);
+        purlin_kernel::os::exploring::OUTSIDE.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

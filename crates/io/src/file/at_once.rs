@@ -57,7 +57,7 @@ impl AtOnce {
         AtOnce {
             // Reproducible runs must not depend on what the system happens to have in memory or on
             // how long it takes.
-            never: purlin_kernel::os::single::on() || !st.is_some_and(|st| is_buffered(fd, st)),
+            never: purlin_kernel::os::exploring::on() || !st.is_some_and(|st| is_buffered(fd, st)),
             reads_unknown: AtomicBool::new(false),
             away: AtomicU32::new(0),
             next_away: AtomicU32::new(FIRST_AWAY),

@@ -30,7 +30,7 @@ use crate::posix::{errno_atom, last_errno};
 use crate::process::resource_counts;
 use crate::{accounts, bifs, embedded, lazy_atoms};
 use crate::{blocking, iolist, native_state};
-use purlin_kernel::os::replay_log as tape;
+use purlin_kernel::os::replay_log;
 use purlin_term::bin::RcBin;
 use purlin_term::frag::OwnedTerm;
 use purlin_term::layout::heap_bin_limit;
@@ -191,7 +191,7 @@ pub fn owner_exit(pid: Term) {
 
 /// Has a file closed by the thread that does nothing else.
 fn close_later(f: Arc<File>) {
-    if purlin_kernel::os::single::on() {
+    if purlin_kernel::os::exploring::on() {
         let _ = f.close();
         return;
     }
@@ -308,8 +308,8 @@ fn open_waits(path: &CStr) -> bool {
 pub(crate) fn dup(t: Term) -> Option<Result<i32, i32>> {
     let Some(f) = native_state::get::<Arc<File>>(t) else {
         // In a replay, files are plain references.
-        let plays = t.as_ref_view().is_some() && tape::replays();
-        let fd = plays.then(|| tape::placeholder().ok())??;
+        let plays = t.as_ref_view().is_some() && replay_log::replays();
+        let fd = plays.then(|| replay_log::placeholder().ok())??;
         return Some(Ok(fd.into_raw_fd()));
     };
     let Some(fd) = f.begin() else {
@@ -695,7 +695,7 @@ fn is_long_read(f: &File, size: i64, at: Option<i64>) -> bool {
     let Some(size) = usize::try_from(size).ok().filter(|&n| n > LONG_READ) else {
         return false;
     };
-    if purlin_kernel::os::single::on() {
+    if purlin_kernel::os::exploring::on() {
         return false;
     }
     let Some(fd) = f.begin() else {
@@ -1123,7 +1123,7 @@ pub(super) fn name_here<T>(
     embedded: impl FnOnce(&[u8]) -> Option<Result<T, i32>>,
     known: impl FnOnce(&CStr) -> Option<Result<T, i32>>,
 ) -> Result<Result<T, i32>, Fail> {
-    if purlin_kernel::os::single::on() || gc::stress_roll(3) {
+    if purlin_kernel::os::exploring::on() || gc::stress_roll(3) {
         return Err(Fail::Dirty);
     }
     let path = path_arg(path).map_err(|_| Fail::Dirty)?;

@@ -2,7 +2,7 @@
 
 use super::descriptor::{check, lift};
 use super::door;
-use purlin_kernel::os::replay_log::{self as tape, Asked, Verb};
+use purlin_kernel::os::replay_log::{self, Asked, Verb};
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -176,8 +176,8 @@ fn spawn_it(c: &Command, wiring: &Wiring) -> io::Result<libc::pid_t> {
 
 /// Returns a descriptor that becomes readable when the child ends. None if the system has none.
 pub(crate) fn end_of_child(pid: libc::pid_t) -> Option<OwnedFd> {
-    if tape::replays() {
-        return tape::placeholder().ok();
+    if replay_log::replays() {
+        return replay_log::placeholder().ok();
     }
     #[cfg(target_os = "linux")]
     {

@@ -2,7 +2,7 @@
 //! descriptor is ready.
 
 use crate::os::{door, retry};
-use purlin_kernel::os::replay_log::{self as tape, Asked, Verb};
+use purlin_kernel::os::replay_log::{self, Asked, Verb};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -77,10 +77,10 @@ pub fn read(fd: RawFd, buf: &mut [u8]) -> io::Result<usize> {
     let (to, room) = (buf.as_mut_ptr(), buf.len());
     // SAFETY: the buffer is valid for its length.
     let real = || retry(|| unsafe { libc::read(fd, to.cast(), room) });
-    let r = match tape::knows(fd) {
+    let r = match replay_log::knows(fd) {
         false => real(),
         // SAFETY: as above.
-        true => unsafe { tape::fills(Verb::Read, fd, Asked::default, to, room, real) },
+        true => unsafe { replay_log::fills(Verb::Read, fd, Asked::default, to, room, real) },
     };
     r.map_err(io::Error::from_raw_os_error)
 }
@@ -107,7 +107,7 @@ pub fn write<'a>(
     }
     // SAFETY: each entry is a live slice.
     let real = || repeated(|| unsafe { libc::writev(fd, iov.as_ptr(), iov.len() as libc::c_int) });
-    match tape::knows(fd) {
+    match replay_log::knows(fd) {
         false => real(),
         true => door(Verb::Write, Some(fd), || Asked::data(slices(&iov)), real),
     }
@@ -133,9 +133,11 @@ pub fn poll_one(fd: RawFd, write: bool, timeout_ms: i32) -> bool {
         let n = retry(|| unsafe { libc::poll(&mut p, 1, timeout_ms) } as isize).ok();
         n.is_none_or(|n| n > 0)
     };
-    match tape::knows(fd) {
+    match replay_log::knows(fd) {
         false => real(),
-        true => tape::call(Verb::Room, Some(fd), Asked::default, || Ok(real())).unwrap_or(true),
+        true => {
+            replay_log::call(Verb::Room, Some(fd), Asked::default, || Ok(real())).unwrap_or(true)
+        }
     }
 }
 
@@ -203,7 +205,7 @@ pub(crate) fn open_again_for_writing(fd: RawFd, kind: FileKind) -> Option<OwnedF
         let fd = check(libc::open(path.as_ptr(), flags)).ok()?;
         lift(OwnedFd::from_raw_fd(fd)).ok()?
     };
-    tape::unname(fd.as_raw_fd());
+    replay_log::unname(fd.as_raw_fd());
     Some(fd)
 }
 
@@ -223,7 +225,7 @@ pub fn open_file(path: &[u8], read: bool, write: bool) -> io::Result<OwnedFd> {
             lift(OwnedFd::from_raw_fd(fd))
         }
     })?;
-    tape::name('f', &[fd.as_raw_fd()]);
+    replay_log::name('f', &[fd.as_raw_fd()]);
     Ok(fd)
 }
 

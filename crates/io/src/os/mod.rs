@@ -14,7 +14,7 @@ pub(crate) mod sock;
 pub mod terminal;
 
 use crate::posix::{errno_of, last_errno};
-use purlin_kernel::os::replay_log::{self as tape, Answer, Asked, Verb};
+use purlin_kernel::os::replay_log::{self, Answer, Asked, Verb};
 use std::io;
 use std::os::fd::RawFd;
 
@@ -41,7 +41,7 @@ pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, i32> {
     }
 }
 
-/// A recorded or replayed call ([`tape`]) whose errors are those of the standard library.
+/// A recorded or replayed call ([`replay_log`]) whose errors are those of the standard library.
 #[inline]
 pub(crate) fn door<T: Answer>(
     verb: Verb,
@@ -49,9 +49,9 @@ pub(crate) fn door<T: Answer>(
     asked: impl FnOnce() -> Asked,
     real: impl FnOnce() -> io::Result<T>,
 ) -> io::Result<T> {
-    match tape::is_on() {
+    match replay_log::is_on() {
         false => real(),
-        true => tape::call(verb, fd, asked, || real().map_err(|e| errno_of(&e)))
+        true => replay_log::call(verb, fd, asked, || real().map_err(|e| errno_of(&e)))
             .map_err(io::Error::from_raw_os_error),
     }
 }

@@ -121,7 +121,7 @@ fn to_pipe(bytes: &[u8]) {
 
 fn start() -> io::Result<()> {
     // No other thread may exist.
-    if purlin_kernel::os::single::on() {
+    if purlin_kernel::os::exploring::on() {
         return Ok(());
     }
     static STARTED: OnceLock<Option<i32>> = OnceLock::new();
@@ -248,11 +248,11 @@ pub fn init(mode: BreakMode, on_break: fn()) {
         (libc::SIGTERM, Action::Handle),
         (libc::SIGUSR1, Action::Handle),
     ];
-    if purlin_kernel::os::single::on() {
+    if purlin_kernel::os::exploring::on() {
         all.truncate(3);
     }
     match mode {
-        _ if purlin_kernel::os::single::on() => {}
+        _ if purlin_kernel::os::exploring::on() => {}
         BreakMode::Handler | BreakMode::Interrupt => {
             all.push((libc::SIGINT, Action::Handle));
             all.push((libc::SIGQUIT, Action::Handle));

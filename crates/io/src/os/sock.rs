@@ -3,7 +3,7 @@
 use super::addr::SockAddr;
 use super::descriptor::slices;
 use super::{bytes, retry, unit};
-use purlin_kernel::os::replay_log::{self as tape, Answer, Asked, Verb};
+use purlin_kernel::os::replay_log::{self, Answer, Asked, Verb};
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -13,7 +13,7 @@ pub(crate) fn socket(domain: i32, kind: i32, protocol: i32) -> Result<OwnedFd, i
     let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     let asked = || Asked::text(format!("a socket {domain} {kind} {protocol}"));
     // SAFETY: a plain call; the new descriptor belongs to nobody else.
-    tape::opens(Verb::Socket, 's', asked, || unsafe {
+    replay_log::opens(Verb::Socket, 's', asked, || unsafe {
         let fd = libc::socket(domain, kind | flags, protocol);
         unit(fd)?;
         Ok(OwnedFd::from_raw_fd(fd))
@@ -44,7 +44,7 @@ pub(crate) fn in_namespace<T>(file: &CStr, f: impl FnOnce() -> Result<T, i32>) -
 pub(crate) fn dup(fd: RawFd) -> Result<OwnedFd, i32> {
     let asked = || Asked::text("a descriptor");
     // SAFETY: a plain call; the new descriptor belongs to nobody else.
-    tape::opens(Verb::Copy, 's', asked, || unsafe {
+    replay_log::opens(Verb::Copy, 's', asked, || unsafe {
         let new = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0);
         unit(new)?;
         Ok(OwnedFd::from_raw_fd(new))
@@ -74,13 +74,13 @@ pub(crate) fn close(fd: RawFd) -> Result<(), i32> {
     // SAFETY: the caller promises so. The call is not repeated when interrupted, because the
     // descriptor is gone then too.
     let real = || unit(unsafe { libc::close(fd) });
-    if tape::replays() {
-        let answer = tape::call(Verb::Close, Some(fd), Asked::default, || Ok(()));
+    if replay_log::replays() {
+        let answer = replay_log::call(Verb::Close, Some(fd), Asked::default, || Ok(()));
         // Closes the placeholder.
         let _ = real();
         return answer;
     }
-    tape::call(Verb::Close, Some(fd), Asked::default, real)
+    replay_log::call(Verb::Close, Some(fd), Asked::default, real)
 }
 
 /// An address in text form for people.
@@ -111,19 +111,19 @@ fn to(a: &SockAddr) -> Asked {
 pub(crate) fn bind(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
     // SAFETY: the address is valid for the call and has the length given.
     let real = || unit(unsafe { libc::bind(fd, a.ptr(), a.size()) });
-    tape::call(Verb::Bind, Some(fd), || Asked::text(shown(a)), real)
+    replay_log::call(Verb::Bind, Some(fd), || Asked::text(shown(a)), real)
 }
 /// Begins to connect a socket.
 pub(crate) fn connect(fd: RawFd, a: &SockAddr) -> Result<(), i32> {
     // SAFETY: as above.
     let real = || unit(unsafe { libc::connect(fd, a.ptr(), a.size()) });
-    tape::call(Verb::Connect, Some(fd), || to(a), real)
+    replay_log::call(Verb::Connect, Some(fd), || to(a), real)
 }
 /// Makes a socket listen, with at most `backlog` connections waiting.
 pub(crate) fn listen(fd: RawFd, backlog: i32) -> Result<(), i32> {
     // SAFETY: a plain call.
     let real = || unit(unsafe { libc::listen(fd, backlog) });
-    tape::call(Verb::Listen, Some(fd), Asked::default, real)
+    replay_log::call(Verb::Listen, Some(fd), Asked::default, real)
 }
 /// Accepts the next connection of a listening socket, as a non-blocking socket, with its address.
 pub(crate) fn accept(fd: RawFd) -> Result<(OwnedFd, SockAddr), i32> {
@@ -135,13 +135,13 @@ pub(crate) fn accept(fd: RawFd) -> Result<(OwnedFd, SockAddr), i32> {
         unit(s)?;
         Ok((OwnedFd::from_raw_fd(s), a))
     };
-    match tape::is_on() {
+    match replay_log::is_on() {
         false => real(),
         true => {
-            let r = tape::call(Verb::Accept, Some(fd), Asked::default, || {
+            let r = replay_log::call(Verb::Accept, Some(fd), Asked::default, || {
                 real().map(|(s, a)| Accepted(s, a))
             })?;
-            tape::name('s', &[r.0.as_raw_fd()]);
+            replay_log::name('s', &[r.0.as_raw_fd()]);
             Ok((r.0, r.1))
         }
     }
@@ -155,7 +155,7 @@ impl Answer for Accepted {
     }
     fn from_bytes(bytes: &[u8]) -> Option<Accepted> {
         Some(Accepted(
-            tape::placeholder().ok()?,
+            replay_log::placeholder().ok()?,
             SockAddr::from_bytes(bytes)?,
         ))
     }
@@ -164,7 +164,7 @@ impl Answer for Accepted {
 pub(crate) fn shutdown(fd: RawFd, how: i32) -> Result<(), i32> {
     // SAFETY: a plain call.
     let real = || unit(unsafe { libc::shutdown(fd, how) });
-    tape::call(
+    replay_log::call(
         Verb::Shutdown,
         Some(fd),
         || Asked::text(how.to_string()),
@@ -173,7 +173,7 @@ pub(crate) fn shutdown(fd: RawFd, how: i32) -> Result<(), i32> {
 }
 /// The address that a socket is bound to.
 pub(crate) fn sock_name(fd: RawFd) -> Result<SockAddr, i32> {
-    tape::call(Verb::OwnName, Some(fd), Asked::default, || {
+    replay_log::call(Verb::OwnName, Some(fd), Asked::default, || {
         // SAFETY: the room and its length are valid for the call.
         let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getsockname(fd, p, len) });
         unit(r).map(|()| a)
@@ -181,7 +181,7 @@ pub(crate) fn sock_name(fd: RawFd) -> Result<SockAddr, i32> {
 }
 /// The address that a socket is connected to.
 pub(crate) fn peer_name(fd: RawFd) -> Result<SockAddr, i32> {
-    tape::call(Verb::PeerName, Some(fd), Asked::default, || {
+    replay_log::call(Verb::PeerName, Some(fd), Asked::default, || {
         // SAFETY: as above.
         let (r, a) = SockAddr::filled(|p, len| unsafe { libc::getpeername(fd, p, len) });
         unit(r).map(|()| a)
@@ -196,7 +196,7 @@ pub(crate) unsafe fn recv(fd: RawFd, to: *mut u8, room: usize, flags: i32) -> Re
     // SAFETY: by the contract of this function.
     let real = || bytes(unsafe { libc::recv(fd, to.cast(), room, flags) });
     // SAFETY: as above.
-    unsafe { tape::fills(Verb::Read, fd, Asked::default, to, room, real) }
+    unsafe { replay_log::fills(Verb::Read, fd, Asked::default, to, room, real) }
 }
 /// Receives into `to` without blocking. Returns how many bytes of it were filled.
 pub(crate) fn recv_now(fd: RawFd, to: &mut [MaybeUninit<u8>]) -> Result<usize, i32> {
@@ -227,10 +227,10 @@ pub(crate) unsafe fn recv_from(
         });
         bytes(r).map(|n| (n, a))
     };
-    if !tape::is_on() {
+    if !replay_log::is_on() {
         return real();
     }
-    let whole = tape::call(Verb::Read, Some(fd), Asked::default, || {
+    let whole = replay_log::call(Verb::Read, Some(fd), Asked::default, || {
         let (n, from) = real()?;
         // SAFETY: the system has filled that many bytes.
         let data = unsafe { std::slice::from_raw_parts(to, n.min(room)) }.to_vec();
@@ -241,7 +241,7 @@ pub(crate) unsafe fn recv_from(
     Ok((whole.bytes, whole.from))
 }
 
-/// A message as the tape records it, with everything that comes with it.
+/// A message as the log records it, with everything that comes with it.
 struct Whole {
     /// Number of bytes by the system's count, which includes bytes that were cut off.
     bytes: usize,
@@ -326,9 +326,9 @@ pub(crate) unsafe fn recv_msg(
     control: &mut [u8],
     flags: i32,
 ) -> Result<(usize, Came), i32> {
-    if tape::is_on() {
+    if replay_log::is_on() {
         let room_of_control = control.len();
-        let whole = tape::call(Verb::Read, Some(fd), Asked::default, || {
+        let whole = replay_log::call(Verb::Read, Some(fd), Asked::default, || {
             // SAFETY: by the contract of this function.
             let (n, came) = unsafe { recv_msg_real(fd, to, room, control, flags) }?;
             // SAFETY: the system has filled that many bytes.
@@ -438,10 +438,10 @@ pub(crate) fn recv_msgs(
     flags: i32,
 ) -> Result<Batch, i32> {
     let real = || recv_msgs_real(fd, count, room, control_room, flags);
-    if !tape::is_on() {
+    if !replay_log::is_on() {
         return real();
     }
-    let all = tape::call(Verb::Read, Some(fd), Asked::default, || {
+    let all = replay_log::call(Verb::Read, Some(fd), Asked::default, || {
         let batch = real()?;
         let whole = |(n, data, came, control): (usize, &[u8], &Came, &[u8])| Whole {
             control: control.to_vec(),
@@ -471,7 +471,7 @@ pub(crate) fn recv_msgs(
     Ok(batch)
 }
 
-/// Several messages as the tape records them.
+/// Several messages as the log records them.
 struct Wholes(Vec<Whole>);
 
 impl Answer for Wholes {
@@ -584,13 +584,13 @@ pub(crate) unsafe fn send_msgs(
     messages: &mut [Message],
     flags: i32,
 ) -> Result<Vec<usize>, i32> {
-    if !tape::is_on() {
+    if !replay_log::is_on() {
         // SAFETY: by the contract of this function.
         return unsafe { send_msgs_real(fd, messages, flags) };
     }
     let all: Vec<libc::iovec> = messages.iter().flat_map(|m| m.parts.clone()).collect();
     let asked = || Asked::data(slices(&all));
-    let sent = tape::call(Verb::Write, Some(fd), asked, || {
+    let sent = replay_log::call(Verb::Write, Some(fd), asked, || {
         // SAFETY: by the contract of this function.
         let sent = unsafe { send_msgs_real(fd, messages, flags) }?;
         let bytes = sent.iter().flat_map(|n| (*n as u64).to_be_bytes());
@@ -647,7 +647,7 @@ pub(crate) fn send(
 ) -> Result<usize, i32> {
     let flags = flags | libc::MSG_NOSIGNAL;
     let asked = || sent(std::iter::once(data), to);
-    tape::call(Verb::Write, Some(fd), asked, || {
+    replay_log::call(Verb::Write, Some(fd), asked, || {
         // SAFETY: bytes and address are valid for the call.
         bytes(unsafe {
             match to {
@@ -665,7 +665,7 @@ pub(crate) fn send(
     })
 }
 
-/// Describes bytes that are sent, for the tape.
+/// Describes bytes that are sent, for the log.
 fn sent<'a>(parts: impl Iterator<Item = &'a [u8]>, to: Option<&SockAddr>) -> Asked {
     Asked {
         text: to.map_or(String::new(), |a| format!("for {}", shown(a))),
@@ -707,7 +707,7 @@ pub(crate) fn send_msg(
         let flags = flags | libc::MSG_NOSIGNAL;
         retry(|| libc::sendmsg(fd, &m, flags))
     };
-    tape::call(Verb::Write, Some(fd), || sent(slices(iov), to), real)
+    replay_log::call(Verb::Write, Some(fd), || sent(slices(iov), to), real)
 }
 
 /// As [`send_msg`], without blocking.
@@ -725,7 +725,7 @@ pub(crate) fn send_msg_now(
 pub(crate) fn send_file(fd: RawFd, from: RawFd, at: &mut i64, n: usize) -> Result<usize, i32> {
     let asked = || Asked::text(format!("of a file, {n} bytes from {at}"));
     let begun = *at;
-    let r = tape::call(Verb::Write, Some(fd), asked, || {
+    let r = replay_log::call(Verb::Write, Some(fd), asked, || {
         let mut to = begun;
         // SAFETY: a plain call; the offset is valid for it.
         retry(|| unsafe { libc::sendfile(fd, from, &mut to, n) })
@@ -740,7 +740,7 @@ pub(crate) fn set_option(fd: RawFd, level: i32, name: i32, value: &[u8]) -> Resu
         text: format!("{level} {name}"),
         ..Asked::data(std::iter::once(value))
     };
-    tape::call(Verb::SetOption, Some(fd), asked, || {
+    replay_log::call(Verb::SetOption, Some(fd), asked, || {
         // SAFETY: the slice has that many bytes.
         unit(unsafe {
             libc::setsockopt(
@@ -797,7 +797,7 @@ pub(crate) fn get_option(fd: RawFd, level: i32, name: i32, to: &mut [u8]) -> Res
         Ok((len as usize).min(room))
     };
     // SAFETY: as above.
-    unsafe { tape::fills(Verb::GetOption, fd, asked, to, room, real) }
+    unsafe { replay_log::fills(Verb::GetOption, fd, asked, to, room, real) }
 }
 
 /// Reads an option that is an `int`. Short values are zero-extended.
@@ -851,5 +851,5 @@ pub(crate) fn touch_option(fd: RawFd, level: i32, name: i32) -> Result<(), i32> 
             libc::getsockopt(fd, level, name, std::ptr::null_mut(), std::ptr::null_mut())
         })
     };
-    tape::call(Verb::GetOption, Some(fd), asked, real)
+    replay_log::call(Verb::GetOption, Some(fd), asked, real)
 }

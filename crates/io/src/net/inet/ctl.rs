@@ -5,7 +5,7 @@ use super::sock::{Sock, state};
 use super::{Answer, Args, BAD_PORT, EINVAL, interfaces, req};
 use crate::os::{sock as sys, unit};
 use crate::port::Base;
-use purlin_kernel::os::replay_log::{self as tape, Asked, Verb};
+use purlin_kernel::os::replay_log::{self, Asked, Verb};
 use std::ffi::{CStr, CString};
 use std::ptr;
 
@@ -202,7 +202,7 @@ fn subscribe(s: &mut Sock, base: &Base, wanted: &[u8], queued: usize) -> Answer 
 }
 
 fn host_name() -> Answer {
-    let name = tape::call(
+    let name = replay_log::call(
         Verb::Host,
         None,
         || Asked::text("name"),

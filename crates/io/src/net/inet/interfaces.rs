@@ -2,7 +2,7 @@
 
 use super::{Answer, Args, EINVAL, Error, addr};
 use crate::os::interfaces::Interfaces;
-use purlin_kernel::os::replay_log::{self as tape, Asked, Verb};
+use purlin_kernel::os::replay_log::{self, Asked, Verb};
 use std::ffi::CStr;
 use std::os::fd::RawFd;
 
@@ -23,7 +23,7 @@ const HWADDR_BYTES: usize = 6;
 /// The names of interfaces that have an IPv4 address, once per address.
 pub fn names() -> Answer {
     let asked = || Asked::text("interfaces");
-    let names = tape::call(Verb::Host, None, asked, || {
+    let names = replay_log::call(Verb::Host, None, asked, || {
         let all = Interfaces::list()?;
         let mut out = Vec::new();
         // SAFETY: entries of the list, and strings and addresses in it.
@@ -71,7 +71,7 @@ fn ioctl(fd: RawFd, op: u64, q: &mut libc::ifreq) -> bool {
         _ => Ok(room),
     };
     // SAFETY: as above; any bytes are a valid result.
-    unsafe { tape::fills(Verb::Host, fd, asked, q.cast(), room, real) }.is_ok()
+    unsafe { replay_log::fills(Verb::Host, fd, asked, q.cast(), room, real) }.is_ok()
 }
 
 /// The values of the requested options. Options that the interface does not have are omitted.
