@@ -280,7 +280,7 @@ impl Base {
             .collect()
     }
 
-    /// Returns what the base tells all runs of a search. `quiet`: see [`Premises::quiet`].
+    /// Returns what all runs of a search know of the base. `quiet`: see [`Premises::quiet`].
     pub fn premises(&self, quiet: i64) -> Premises {
         Premises {
             programs: self.ops.iter().filter(|o| o.own).map(|o| o.path).collect(),

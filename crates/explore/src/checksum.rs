@@ -1,4 +1,4 @@
-//! The checksum of texts and bytes (FNV-1a, 64 bits). It tells a changed text from an unchanged
+//! The checksum of texts and bytes (FNV-1a, 64 bits). It distinguishes a changed text from an unchanged
 //! one; it is no protection against somebody who wants to deceive.
 
 /// The checksum of nothing.

@@ -36,7 +36,7 @@ pub struct Replay {
     /// The program's operations.
     pub steps: Vec<Step>,
     /// Whether the replay writes its operations at the end.
-    pub tells: bool,
+    pub narrates: bool,
     /// What came from outside, if that was recorded and is to be given again.
     pub outside: Option<Recording>,
     /// The environment variables that were read, as they were when the run began.

@@ -1,4 +1,4 @@
-//! The race finder: which schedules of a program are tried, how a failing one is shrunk, told,
+//! The race finder: which schedules of a program are tried, how a failing one is shrunk, narrated,
 //! written to a file and repeated.
 //!
 //! It knows operations as numbers and names, never terms or processes. The kernel tells the

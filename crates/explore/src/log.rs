@@ -3,7 +3,7 @@
 //! # Invariants
 //! * Each entry is one line of text without blanks in its parts, so a log can be cut off after any
 //!   line.
-//! * A replay asks the same questions in the same order, or it is told that it differs.
+//! * A replay asks the same questions in the same order, or it ends with a message about the difference.
 
 use crate::checksum::Checksum;
 use std::collections::VecDeque;

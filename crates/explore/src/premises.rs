@@ -2,7 +2,7 @@
 //! search and for the replay of one of them, so replay files have them.
 //!
 //! # Invariant
-//! Whatever a search tells its runs beside their schedule is part of [`Premises`].
+//! Whatever the runs of a search know beside their schedule is part of [`Premises`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -113,7 +113,7 @@ pub(crate) struct Failed {
     pub seconds: u32,
 }
 
-/// A schedule that fails, with its told run.
+/// A schedule that fails, with its narrated run.
 pub(crate) struct Failure {
     pub failed: Failed,
     /// The order that a sampler has chosen.

@@ -2,10 +2,11 @@
 //!
 //! The process that is started is the root: it runs nothing itself. It forks a run of the base,
 //! which profiles its operations. The [plan](crate::plan) makes schedules from the profile, and
-//! trunks run them (`branch`). A schedule that fails is run again by itself, shrunk, and told.
+//! trunks run them (`branch`). A schedule that fails is run again by itself, shrunk, and narrated: its
+//! story is written.
 //!
 //! # Invariants
-//! * What is told has failed in a run by itself: a failure that depends on runs beside it is only
+//! * What is reported has failed in a run by itself: a failure that depends on runs beside it is only
 //!   counted.
 //! * A function that returns None does so in a forked run, which then goes on to run the program.
 
@@ -38,13 +39,13 @@ const MOST_SHRINKING: Duration = Duration::from_secs(20);
 const MOST_ROUNDS: usize = 60;
 /// Number of listed schedules that are tried at a time in place of a sampled one.
 const SIMPLE: usize = 32;
-/// Maximum number of failures that a search tells.
+/// Maximum number of failures that a search reports.
 const MOST_FAILURES: usize = 20;
 
 /// Seconds that a run of the base may take.
 const MOST_BASE: u32 = 600;
 
-/// Time that a run which is told has at least, beside twice the time of the base.
+/// Time that a narrated run has at least, beside twice the time of the base.
 const LEAST_TOLD: Duration = Duration::from_secs(1);
 
 /// Returns the seconds after which a run is ended, given the time that the base takes.
@@ -172,22 +173,22 @@ impl Explorer {
     }
 
     /// Begins a run of a schedule from the start. `expected`: the steps that it is held against.
-    /// `told`: whether it writes its story. None: this process is the run.
+    /// `narrated`: whether it writes its story. None: this process is the run.
     pub(crate) fn begin_run(
         &mut self,
         schedule: &Schedule,
         processor: u32,
         expected: Option<Vec<Step>>,
-        told: bool,
+        narrated: bool,
     ) -> Option<Child> {
         match self.fork_run(seconds(processor)) {
             Err(report) => {
                 self.branches.role = Role::Branch(report);
                 self.set_schedule(schedule);
-                if told || expected.is_some() {
+                if narrated || expected.is_some() {
                     self.set_steps(expected);
                 }
-                if told {
+                if narrated {
                     self.set_story();
                     self.branches
                         .runs
@@ -218,7 +219,7 @@ impl Explorer {
             Some(_) if !self.branches.runs.system.is_endless(r.status) => MOST_BASE,
             _ => most_seconds(began.elapsed()),
         };
-        let child = self.begin_run(&r.schedule, seconds, Some(r.steps.clone()), r.tells);
+        let child = self.begin_run(&r.schedule, seconds, Some(r.steps.clone()), r.narrates);
         let Some(child) = child else {
             if let Some(recording) = r.outside {
                 let ended_by = self
@@ -233,14 +234,14 @@ impl Explorer {
             return;
         };
         let ended = child.wait_showing(self.branches.runs.system);
-        self.tell_replay(&r, &ended)
+        self.report_replay(&r, &ended)
     }
 
-    fn tell_replay(&mut self, r: &Replay, ended: &Ended) -> ! {
+    fn report_replay(&mut self, r: &Replay, ended: &Ended) -> ! {
         let report = &ended.report;
         let another = report.lines().find_map(|l| l.strip_prefix("another "));
         let missing = output::missing(&r.output, &ended.output);
-        if r.tells {
+        if r.narrates {
             let is_line = |l: &&str| l.contains('\t') && !l.starts_with("who ");
             let story: Vec<&str> = report.lines().filter(is_line).collect();
             self.say(&(story.join("\n") + "\n"));
@@ -322,12 +323,12 @@ impl Explorer {
                 margin: Vec::new(),
                 before: 0,
                 run: base_run,
-                // It is told as it was run.
+                // It is reported as it was run.
                 premises: base.premises(0),
                 seconds,
             };
             self.set_premises(&failed.premises);
-            let Some(failure) = self.run_told(failed, base_takes) else {
+            let Some(failure) = self.run_narrated(failed, base_takes) else {
                 return;
             };
             self.finish(s, &tried, began, vec![failure], decided)
@@ -495,7 +496,7 @@ impl Explorer {
     }
 
     /// Runs a schedule by itself that has failed beside others. If it fails again it is shrunk and
-    /// told. `wanted`: fingerprints of which what is told must have one. None: this process is one
+    /// reported. `wanted`: fingerprints of which the report must have one. None: this process is one
     /// of the runs.
     fn confirm(
         &mut self,
@@ -504,7 +505,7 @@ impl Explorer {
         wanted: Option<BTreeSet<u64>>,
         c: &Context,
     ) -> Option<Option<Failure>> {
-        let as_found = self.run_told(failed, c.base_takes)?;
+        let as_found = self.run_narrated(failed, c.base_takes)?;
         if as_found.run.passes() {
             return Some(None);
         }
@@ -512,7 +513,7 @@ impl Explorer {
             let wanted = wanted.as_ref();
             !r.passes() && wanted.is_none_or(|w| r.failures.iter().any(|f| w.contains(f)))
         };
-        // A run that is told may write something else than one beside others. Then only its status
+        // A narrated run may write something else than one beside others. Then only its status
         // counts.
         let same = again(&as_found.run);
         let same = |o: &Option<Outcome>| match o {
@@ -535,7 +536,7 @@ impl Explorer {
             premises: as_found.failed.premises.clone(),
             ..as_found.failed
         };
-        let short = self.run_told(failed, c.base_takes)?;
+        let short = self.run_narrated(failed, c.base_takes)?;
         let fails = same(&Some(Outcome::Ended(short.run.clone())));
         Some(Some(if fails { short } else { as_found }))
     }
@@ -621,7 +622,7 @@ impl Explorer {
     /// Runs a schedule from the start and writes its story. `takes`: the time of the base. If the
     /// time of the search is over, the run has twice that, and no longer. None: this process is the
     /// run.
-    fn run_told(&mut self, failed: Failed, takes: Duration) -> Option<Failure> {
+    fn run_narrated(&mut self, failed: Failed, takes: Duration) -> Option<Failure> {
         let ends = self.branches.runs.deadline.take();
         let allowed = Instant::now() + takes * 2 + LEAST_TOLD;
         self.branches.runs.deadline = ends.map(|e| e.max(allowed));
@@ -653,7 +654,7 @@ impl Explorer {
         })
     }
 
-    /// Returns the events that the last told run recorded, each a line.
+    /// Returns the events that the last narrated run recorded, each a line.
     fn recorded_events(&mut self) -> String {
         let Some(mut f) = self.root.recording.take() else {
             return String::new();

@@ -1,4 +1,4 @@
-//! Steps: the program's operations of a run, in order. A run that is told notes them, and a replay
+//! Steps: the program's operations of a run, in order. A narrated run notes them, and a replay
 //! is held against them.
 //!
 //! # Invariant

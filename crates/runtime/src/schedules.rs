@@ -111,7 +111,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
     };
     let mut replay = None;
     let mut recorded = None;
-    let (mut tells, mut live) = (false, false);
+    let (mut narrates, mut live) = (false, false);
     let (mut copied, mut fresh) = (None, None);
     let mut libraries = vec![o.otp.root.join("lib")];
     for line in text.lines() {
@@ -134,7 +134,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
             "argument" => search.command.push(value.to_owned()),
             "library" => libraries.push(PathBuf::from(value)),
             "begun" => say_begun(value),
-            "steps" => tells = true,
+            "steps" => narrates = true,
             "live" => live = true,
             "copied" => copied = Some(PathBuf::from(value)),
             "folder" => fresh = Some(PathBuf::from(value)),
@@ -170,7 +170,7 @@ pub(crate) fn begin(o: &EmulatorOptions) -> Option<Request> {
     explore::begin(started);
     let asked = match replay {
         Some(r) => Asked::Replay(Replay {
-            tells,
+            narrates,
             outside: r.outside.filter(|_| !live),
             // The output may depend on what comes from outside now.
             output: if live { Vec::new() } else { r.output },

@@ -91,7 +91,7 @@ struct Vain {
 /// What the root of a search keeps.
 #[derive(Default)]
 pub(crate) struct Root {
-    /// The file in which the next told run records what comes from outside.
+    /// The file in which the next narrated run records what comes from outside.
     pub recording: Option<File>,
     /// Whether something was given on standard input, or could have been.
     pub had_input: bool,
@@ -213,7 +213,7 @@ impl Explorer {
             program: owner.program || self.turns.programs.contains(&path),
             ..owner
         };
-        if self.notes.tells() {
+        if self.notes.narrates() {
             let by = (parent != id).then(|| (parent, self.kernel.pid(parent)));
             self.notes.processes.add(id, self.kernel.pid(id), by);
         }
@@ -269,7 +269,7 @@ impl Explorer {
             return;
         };
         if let Some(hold) = self.deviate(point, kind) {
-            if self.notes.tells() {
+            if self.notes.narrates() {
                 self.tell(Line {
                     path,
                     op: point.1,
@@ -396,7 +396,7 @@ impl Explorer {
         // A process in which the program's code has not run yet is no program's in the account,
         // whatever becomes of it later.
         let account = self.notes.counts() || replays;
-        // A run that is held against another one looks where that one, which was told, has looked.
+        // A run that is held against another one looks where that one, which was narrated, has looked.
         let looks = self.course.sampling.is_some() || account || self.notes.steps.are_expected();
         let (mut own, mut code) = (false, false);
         if looks || self.turns.programs.contains(&path) {
@@ -440,12 +440,12 @@ impl Explorer {
             }
         }
         self.profile(cell, o, point, touch, (own, code), lasts);
-        let told = self.tell_operation(cell, o, point, touch);
+        let added = self.tell_operation(cell, o, point, touch);
         let kind = self.kind_at(point);
         let mut stops = None;
         if let Some(kind) = kind {
             let line = self.notes.story.as_mut().and_then(|v| v.last_mut());
-            if let Some(l) = line.filter(|_| told) {
+            if let Some(l) = line.filter(|_| added) {
                 l.stopped = Some(kind);
             }
             if kind == Kind::Back {
@@ -484,7 +484,7 @@ impl Explorer {
         match resumes {
             Resumes::With => {
                 let touch = o.touch();
-                if self.notes.tells() {
+                if self.notes.narrates() {
                     let line = o.line(point, touch);
                     self.tell(line);
                 }
@@ -547,7 +547,7 @@ impl Explorer {
         point: Point,
         touch: Touch,
     ) -> bool {
-        if !self.notes.tells() {
+        if !self.notes.narrates() {
             return false;
         }
         let line = o.line(point, touch);
@@ -556,9 +556,9 @@ impl Explorer {
             let id = self.process(cell).id;
             self.notes.processes.makes(id, role, &line);
         }
-        let told = !self.progress.is_stale(self.kernel.now());
+        let added = !self.progress.is_stale(self.kernel.now());
         self.tell(line);
-        told
+        added
     }
 
     /// Counts an operation in the account, if it is done by the program or for it; a process to
@@ -616,7 +616,7 @@ impl Explorer {
                 let mut sampling = ActiveSampler::new(name, seed, &self.course.shown);
                 for k in self.turns.known.values_mut() {
                     k.stop.priority = sampling.begin(k.path);
-                    // A run that is told knows it already, one of a search does not.
+                    // A narrated run knows it already, one of a search does not.
                     k.owner.operation = false;
                 }
                 self.course.sampling = Some(sampling);
@@ -671,7 +671,7 @@ impl Explorer {
                     }
                 }
             } else if owner.serves {
-                // Nothing is drawn: only runs that are told know who serves.
+                // Nothing is drawn: only narrated runs know who serves.
                 s.order.push(point);
             }
         }
@@ -779,10 +779,10 @@ impl Explorer {
         }
     }
 
-    /// Tells an event of a process of the program. `line` makes its line from the path of the
+    /// Adds an event of a process of the program to the story. `line` makes its line from the path of the
     /// process.
     pub fn event(&mut self, process: u32, line: impl FnOnce(u64) -> Line) {
-        if !self.notes.tells() {
+        if !self.notes.narrates() {
             return;
         }
         let mut known = self.turns.known.values();

@@ -1,7 +1,7 @@
 //! What a run notes of itself: the profile of the base, the story, the steps, the account.
 //!
 //! # Invariant
-//! Notes never decide which process runs. A run that is told takes the same course as one of the
+//! Notes never decide which process runs. A narrated run takes the same course as one of the
 //! search.
 
 use crate::account::Account;
@@ -22,7 +22,7 @@ pub struct Notes {
     pub from: Option<Function>,
     /// Whether a test runner has begun its tests, as far as a profile shows it.
     pub tests: bool,
-    /// The lines of the story, if this run is told.
+    /// The lines of the story, if this run is narrated.
     pub story: Option<Vec<Line>>,
     /// The processes of the story.
     pub processes: Processes,
@@ -36,7 +36,7 @@ pub struct Notes {
 
 impl Notes {
     /// Whether the story is written.
-    pub fn tells(&self) -> bool {
+    pub fn narrates(&self) -> bool {
         self.story.is_some()
     }
 

@@ -148,7 +148,7 @@ pub(super) fn end(pid_data: u32) {
         return;
     };
     deliver_those(|b| {
-        // SAFETY: the only thread; the process is whole until all were told.
+        // SAFETY: the only thread; the process is whole until all others know.
         let ext = unsafe { (*p).ext() };
         b.from == pid_data
             && ext.is_some_and(|e| {

@@ -1,7 +1,7 @@
 //! Lines of the story: operations and events of processes as text, with their terms.
 //!
 //! # Invariant
-//! Making a line changes nothing: a run that is told takes the same course as one that is not.
+//! Making a line changes nothing: a narrated run takes the same course as another.
 
 use super::operations::What;
 use super::stack::{elements, module_of, own_place};
@@ -38,7 +38,7 @@ fn event(path: u64, pid: u32, call: String) -> Line {
 pub(super) fn end(path: u64, pid: u32, reason: Term) -> Line {
     let mut text = format!("ends: {}", short(reason));
     let ext = table().find(Term::pid(pid));
-    // SAFETY: the only thread; the process is whole until all were told.
+    // SAFETY: the only thread; the process is whole until all others know.
     let ext = ext.and_then(|p| unsafe { (*p).ext() });
     let (mut down, mut linked) = (Vec::new(), Vec::new());
     if let Some(e) = ext {
