@@ -107,7 +107,7 @@ fn service() -> io::Result<&'static Service> {
         .map_err(|e| io::Error::from_raw_os_error(e.raw_os_error().unwrap_or(libc::EMFILE)))?;
     STARTED.get_or_init(|| {
         // The only thread polls by itself.
-        if crate::os::single::on() {
+        if crate::os::exploring::on() {
             return;
         }
         thread::start("poll", 256 * 1024, move || {
