@@ -7,7 +7,7 @@
 use crate::operation::{Operation, Point};
 
 /// Mixed in for a deviation, and for the end of a process.
-const DEVIATION: u64 = 0xDE71_A7E;
+const DEVIATION: u64 = 0x0DE7_1A7E;
 const END: u64 = 0xE4D;
 
 /// The hashes, and the number of operations.
