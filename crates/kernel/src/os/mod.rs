@@ -14,6 +14,3 @@ pub mod posix;
 pub(crate) mod reopen;
 pub mod replay_log;
 pub mod thread;
-
-// The former name of `exploring`, until all users have the new one.
-pub use exploring as single;

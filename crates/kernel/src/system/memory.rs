@@ -224,7 +224,7 @@ fn measure_with(s: &mut MutexGuard<State>) {
     };
     // Under the race finder nothing may depend on the rest of the machine, except which process
     // ends so that the runtime does not.
-    let chosen = crate::os::single::on();
+    let chosen = crate::os::exploring::on();
     let short = left <= 0 || (!chosen && beyond(SHORT, s.short));
     if short != s.short {
         s.short = short;

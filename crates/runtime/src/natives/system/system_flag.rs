@@ -76,7 +76,7 @@ fn block(cx: &mut Cx, on: bool, normal: bool) -> BifResult {
             return Ok(multi_scheduling());
         }
         // A single thread runs everything, so all others have stopped.
-        if purlin_kernel::os::single::on() {
+        if purlin_kernel::os::exploring::on() {
             return Err(cx.yield_with(multi_scheduling()));
         }
         let since = epochs().since();
