@@ -46,6 +46,9 @@ const MAP_KEYS_MOST: usize = 8;
 /// Instructions of the largest function that is compiled.
 const MOST_INSTRUCTIONS: usize = 20_000;
 
+/// Bytes of machine code for an instruction of bytecode, cold parts included: most functions have fewer.
+const BYTES: usize = 48;
+
 /// A function in specific code.
 #[derive(Clone, Copy)]
 pub struct Function<'a> {
@@ -123,9 +126,9 @@ struct Gen<'a, 'e> {
     cold: Vec<Cold<'a, 'e>>,
     returns: Vec<(u64, Label)>,
     /// The instruction whose template is made. Cold parts are made later, when it is another.
-    whole: Instruction<'a>,
+    whole: &'a Instruction<'a>,
     /// The part of it, likewise.
-    part: Instruction<'a>,
+    part: &'a Instruction<'a>,
     /// Where the cold part of the template comes back to.
     pending: Option<Label>,
     refused: Option<Refusal>,
@@ -188,11 +191,15 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         at = i.next;
         instructions.push(i);
     }
-    let Some(&first) = instructions.first() else {
+    // The parts of those that have some, one instruction's behind the other's.
+    let mut all_parts = Vec::new();
+    instructions.iter().for_each(|i| all_parts.extend(parts(i)));
+    let Some(first) = instructions.first() else {
         return Err(Refusal::Instructions);
     };
+    let mut all_parts = &all_parts[..];
     let mut g = Gen {
-        a: Asm::new(),
+        a: Asm::with_capacity(instructions.len() * BYTES),
         f,
         env,
         labels: vec![None; (f.end - f.start) as usize + 1],
@@ -234,13 +241,12 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
         g.a.jmp_abs(to);
     });
     let mut places = Vec::with_capacity(instructions.len());
-    let mut list: Vec<Instruction> = Vec::new();
     for i in &instructions {
         places.push((g.a.here(), i.at));
         if let Some(l) = g.label_at(i.at) {
             g.a.bind(l);
         }
-        g.whole = *i;
+        g.whole = i;
         let float = matches!(
             i.op,
             Op::FLoad
@@ -259,13 +265,17 @@ pub fn compile(f: Function, env: &Env) -> Result<Object, Refusal> {
             g.by_chance();
         }
         // Ops with a step of their own are made whole.
-        list.clear();
-        parts(i, |p| list.push(p));
+        let own;
+        (own, all_parts) = all_parts.split_at(parts(i).len());
+        let list = match own {
+            [] => std::slice::from_ref(i),
+            own => own,
+        };
         g.ranges.begin(i.at);
         if env.stressed {
             g.check_ranges();
         }
-        for p in &list {
+        for p in list {
             if env.annotated && list.len() > 1 {
                 g.notes.push((g.a.here(), Note::Part(p.to_string())));
             }
@@ -608,8 +618,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     }
     /// Runs the instruction by its handler, as [`Gen::step_of`].
     fn step(&mut self) {
-        let i = self.part;
-        self.step_of(&i);
+        self.step_of(self.part);
     }
     /// Runs an instruction by its handler. The places that it may lead to in this function are those of its labels, and the next.
     fn step_of(&mut self, i: &Instruction) {

@@ -44,7 +44,7 @@ impl<'a, 'e> Gen<'a, 'e> {
     /// Whether the operands and the result are known to be small integers: the general case is never needed.
     fn is_sure(&self, o: Operation) -> bool {
         let known = self.range(o.a).is_some() && self.range(o.b).is_some();
-        known && !Self::is_odd(o.a, o.b) && self.ranges.makes(&self.part).is_some()
+        known && !Self::is_odd(o.a, o.b) && self.ranges.makes(self.part).is_some()
     }
     /// The general case of an operation, as a cold place. It comes back with the result written. No code is made for it where the
     /// operation `is_sure`: nothing may lead there then.

@@ -9,7 +9,7 @@ use purlin_term::layout::{BIN_SIZE, MAP_SIZE, SUB_BIN_BITS};
 impl<'a, 'e> Gen<'a, 'e> {
     /// The labels behind the call of the native that the shortcut stands before, and of that call.
     pub(super) fn shortcut(&self) -> Option<(Label, Label)> {
-        let over = over(&self.f, &self.part).and_then(|over| self.label_at(over))?;
+        let over = over(&self.f, self.part).and_then(|over| self.label_at(over))?;
         Some((over, self.label_at(self.part.next)?))
     }
     pub(super) fn fast_element(&mut self, op: FastElement) {

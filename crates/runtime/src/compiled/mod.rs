@@ -465,28 +465,32 @@ fn callees(
         if !i.op.row().effects.calls {
             continue;
         }
-        purlin_jit::decode::parts(&i, |p| match callee(&p) {
-            Some(Callee::Local(to)) => {
-                if let Some(to) = to.0
-                    && let Some(g) = m.function_at(m.at(to))
-                    && g.entry == to
-                    && to != f.entry
-                {
-                    out.push((m.clone(), *g));
+        let parts = purlin_jit::decode::parts(&i);
+        let itself = (parts.len() == 0).then_some(i);
+        for p in parts.chain(itself) {
+            match callee(&p) {
+                Some(Callee::Local(to)) => {
+                    if let Some(to) = to.0
+                        && let Some(g) = m.function_at(m.at(to))
+                        && g.entry == to
+                        && to != f.entry
+                    {
+                        out.push((m.clone(), *g));
+                    }
                 }
-            }
-            Some(Callee::External(export)) if others => {
-                // SAFETY: as in `changes_code`.
-                let to = unsafe { &*(export as *const fun::Export) }.address();
-                if let Some(m) = code::module_at(to)
-                    && let Some(g) = m.function_at(to).copied()
-                    && m.at(g.entry) == to
-                {
-                    out.push((m, g));
+                Some(Callee::External(export)) if others => {
+                    // SAFETY: as in `changes_code`.
+                    let to = unsafe { &*(export as *const fun::Export) }.address();
+                    if let Some(m) = code::module_at(to)
+                        && let Some(g) = m.function_at(to).copied()
+                        && m.at(g.entry) == to
+                    {
+                        out.push((m, g));
+                    }
                 }
+                _ => {}
             }
-            _ => {}
-        });
+        }
     }
     out
 }
