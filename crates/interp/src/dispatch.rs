@@ -3,6 +3,7 @@
 //! Optimised builds run by [`HANDLERS`], where each handler jumps to the next. Builds with debug assertions run by [`STEP`] and
 //! hold what each instruction did against its row; others do so, without that, where `PURLIN_STEPS=1` is in the environment.
 
+use crate::compiled::begin;
 #[cfg(debug_assertions)]
 use crate::contract;
 use crate::cx::{Cx, Exit};
@@ -134,8 +135,7 @@ static STEPS: LazyLock<bool> =
 pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
     #[cfg(not(debug_assertions))]
     if !*STEPS {
-        let (e, hp, reds) = (cx.heap.stop, cx.heap.htop, cx.reds);
-        return Tail::go(cx, entry, e, hp, reds);
+        return begin::<Tail>(cx, entry);
     }
     run_steps(cx, entry)
 }
@@ -145,7 +145,7 @@ pub unsafe fn run(cx: &mut Cx, entry: *const u64) -> Exit {
 /// # Safety
 /// As for [`run`].
 unsafe fn run_steps(cx: *mut Cx, pc: *const u64) -> Exit {
-    run_table(cx, pc, &STEP)
+    run_table(cx, begin::<Steps>(cx, pc), &STEP)
 }
 
 /// As [`run`], by the steps of a table.

@@ -37,7 +37,15 @@ op!(
 /// A receive that walks a queue goes from message to message without leaving the interpreter.
 fn op_loop_rec(cx, pc, e, hp, reds) {
     if receive::walks((*cx).proc) {
-        return walk::<F>(cx, pc, e, hp, reds);
+        let (t, reds) = walk(cx, pc, e, reds);
+        if t != Term::NON_VALUE {
+            let rec = instr::LoopRec::at(pc);
+            // It is read where it is: see `crate::signal::receive`.
+            (*cx).heap.window = true;
+            rec.dst().set(cx, e, t);
+            go!(cx, rec.next(), e, hp, reds)
+        }
+        return loop_rec_first::<F>(cx, pc, e, hp, reds);
     }
     loop_rec_first::<F>(cx, pc, e, hp, reds)
 });
@@ -70,12 +78,16 @@ const _: () = {
     assert!(Op::IsEqExact.row().unit("fail") == fail && Op::IsEqExact.row().unit("a") == src);
 };
 
-op!(
-/// `loop_rec` of a receive that has looked at messages already. Where a simple test of the message follows, and leads to
-/// the end of this loop if it fails, messages that fail it are gone past here; so are those that fail tests of a tuple's elements
-/// right behind it.
+/// The next message for the `loop_rec` at `pc`, of a receive that has looked at messages already, and the reductions that are left;
+/// no value: there is none. Where a simple test of the message follows, and leads to the end of this loop if it fails, messages that
+/// fail it are gone past here; so are those that fail tests of a tuple's elements right behind it.
+///
+/// A function of its own: a handler that has locals in memory would not end in a jump, and each message would take native stack.
+///
+/// # Safety
+/// As for the handler of the instruction at `pc`; the receive [`walks`](receive::walks).
 #[inline(never)]
-fn walk(cx, pc, e, hp, reds) {
+unsafe fn walk(cx: *mut Cx, pc: *const u64, e: *mut Term, reds: i64) -> (Term, i64) {
     let rec = instr::LoopRec::at(pc);
     // The instruction behind `loop_rec`, which looks at the message.
     let test = rec.next();
@@ -142,16 +154,8 @@ fn walk(cx, pc, e, hp, reds) {
         // Any other code looks at each message itself.
         _ => receive::walk(p, reds, |_| true),
     };
-    match found {
-        Some(t) => {
-            // It is read where it is: see `crate::signal::receive`.
-            (*cx).heap.window = true;
-            rec.dst().set(cx, e, t);
-            go!(cx, test, e, hp, reds)
-        }
-        None => loop_rec_first::<F>(cx, pc, e, hp, reds),
-    }
-});
+    (found.unwrap_or(Term::NON_VALUE), reds)
+}
 
 op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
     // Quick while messages are at hand and the time slice lasts.
@@ -163,7 +167,7 @@ op!(fn op_loop_rec_end(cx, pc, e, hp, reds) {
 });
 
 /// As many as in stock: about what it takes of time, measured by that of a call.
-const SEND_REDUCTIONS: i64 = 4;
+pub(super) const SEND_REDUCTIONS: i64 = 4;
 
 /// x0 is the receiver, x1 the message; the value is in x0. May collect with x0 live; with x0 and x1 where it is to run again.
 pub(super) unsafe fn send(cx: &mut Cx, pc: *const u64) -> *const u64 {

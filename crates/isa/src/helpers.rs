@@ -62,6 +62,8 @@ macro_rules! for_each_helper {
             make_fun(place: Number, entry: Number) -> Nothing [leaf] "writes a fun of the entry at the place, where word 3 counts the words of its environment, but for that";
             utf8(context: Term) -> Term [leaf] "the character of UTF-8 where the match context stands, which goes on behind it; no value where it takes a closer look";
             put_utf8(to: Number, character: Term) -> Number [leaf] "writes the character in UTF-8, up to four bytes; where it ends, or 0 if it is none";
+            send(pc: Pc) -> Truth [makes] "x0 ! x1 for the instruction at `pc`, where that is a copy of a small message for a process of this node; x0 is the message then, and else nothing has happened";
+            remove_message() -> Truth [leaf] "takes the current message out, where nobody is told of that and nothing of it is kept; else nothing has happened";
             put_bytes(to: Number, binary: Term, limit: Number) -> Number [leaf] "writes all bytes of the binary; where they end, or 0 if that would be behind the limit";
         }
     };

@@ -29,7 +29,7 @@ mod searches;
 pub mod stubs;
 mod trees;
 
-pub use purlin_isa::context::Fields;
+pub use purlin_isa::context::{Fields, Mail};
 pub use purlin_isa::helpers::Helpers;
 
 /// Addresses of the stubs: see [`stubs`].
@@ -39,6 +39,7 @@ pub struct Stubs {
     pub exit: u64,
     pub leave: u64,
     pub yields: u64,
+    pub waits: u64,
     pub helper: u64,
     pub leaf_helper: u64,
     pub local: u64,
@@ -74,6 +75,7 @@ pub use purlin_isa::natives::Template as Native;
 /// Facts about the runtime that the driver is told.
 pub struct Env<'a> {
     pub fields: Fields,
+    pub mail: Mail,
     pub helpers: Helpers,
     pub stubs: Stubs,
     /// The step of each variant of an op.

@@ -630,12 +630,22 @@ impl<'a, 'e> Gen<'a, 'e> {
         // It may have made room, or a match context, and is to run again.
         let mut places = vec![i.at];
         // Where an exception leads to behind the call, more registers than the value's hold something.
-        if i.op == Op::CallBif && !self.handlers.contains(&i.next) {
-            // It is run again by the interpreter.
-            self.bif_helper(f, CallBif::of(i).arity);
-            places.clear();
-        } else {
-            self.helper(f);
+        let mut result = None;
+        match i.op {
+            Op::CallBif if !self.handlers.contains(&i.next) => {
+                // It is run again by the interpreter.
+                self.bif_helper(f, CallBif::of(i).arity);
+                places.clear();
+            }
+            // No register holds anything before it, and behind it the message is all there is.
+            Op::LoopRec => {
+                self.bif_helper(f, 0);
+                result = match LoopRec::of(i).dst {
+                    Dst::X(n) if (1..IN_MEMORY).contains(&n) => Some(n),
+                    _ => None,
+                };
+            }
+            _ => self.helper(f),
         }
         places.extend(i.labels());
         places.extend(over(&self.f, i));
@@ -649,6 +659,9 @@ impl<'a, 'e> Gen<'a, 'e> {
         let flag = self.env.fields.gc_wanted;
         self.a.cmp8_mi(at(CX, flag), 0);
         self.a.jcc(Cond::Ne, wanted);
+        if let Some(n) = result {
+            self.a.load(X_REGS[n as usize], x(n));
+        }
         let targets: Vec<(u64, Label)> = places
             .into_iter()
             .filter_map(|p| Some((self.pc(p), self.label_at(p)?)))

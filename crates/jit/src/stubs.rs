@@ -14,6 +14,7 @@ use purlin_term::word::{Subtag, header};
 #[derive(Clone, Copy, Debug)]
 pub struct Exits {
     pub yields: u8,
+    pub waits: u8,
 }
 
 /// Bytes from the entry that compiled callers come to, which counts the call, to the one behind that.
@@ -154,6 +155,16 @@ pub fn make(
     a.store(at(CX, f.interp_pc), R10);
     a.store(at(CX, f.interp_live), RCX);
     a.store8_i(at(CX, f.interp_exit), exits.yields);
+    a.alu(Width::D, Alu::Xor, RAX, RAX);
+    a.jmp(leave);
+
+    // waits: the same of a process that waits for a message, where no X register is live.
+    a.align(16);
+    let waits = a.here_label();
+    save_tops(&mut a, f);
+    a.store(at(CX, f.interp_pc), R10);
+    a.store_i(at(CX, f.interp_live), 0);
+    a.store8_i(at(CX, f.interp_exit), exits.waits);
     a.alu(Width::D, Alu::Xor, RAX, RAX);
     a.jmp(leave);
 
@@ -335,6 +346,7 @@ pub fn make(
     s.exit = of(&a, exit)?;
     s.leave = of(&a, leave)?;
     s.yields = of(&a, yields)?;
+    s.waits = of(&a, waits)?;
     s.helper = of(&a, helper)?;
     s.leaf_helper = of(&a, leaf)?;
     s.local = of(&a, local)?;

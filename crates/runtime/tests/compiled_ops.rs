@@ -12,7 +12,7 @@
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use purlin_interp::STEP;
-use purlin_interp::compiled::{EXITS, FIELDS, TARGETS, helpers, steps};
+use purlin_interp::compiled::{EXITS, FIELDS, MAIL, TARGETS, helpers, steps};
 use purlin_isa::bits::{cmd, flags, seg};
 use purlin_isa::codec::{Value, packed};
 use purlin_isa::contract::Stack;
@@ -1145,6 +1145,7 @@ fn machine_code_does_what_steps_do() {
             let s = r.below(1 << 40) as u64;
             let env = Env {
                 fields: FIELDS,
+                mail: MAIL,
                 helpers,
                 stubs: area.stubs,
                 steps: &steps,

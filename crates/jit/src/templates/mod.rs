@@ -17,6 +17,7 @@ mod frames;
 mod funs;
 mod lists;
 mod maps;
+mod messages;
 mod natives;
 mod registers;
 mod select;

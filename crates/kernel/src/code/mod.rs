@@ -22,6 +22,7 @@ pub mod perf;
 pub mod permission;
 pub mod purge;
 mod purge_count;
+pub mod returns;
 pub mod stack;
 mod versions;
 

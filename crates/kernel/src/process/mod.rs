@@ -15,6 +15,7 @@ pub mod dict;
 pub mod ext;
 pub mod heap_info;
 pub mod keys;
+mod named;
 pub mod registry;
 pub mod remote;
 pub mod request;

@@ -165,7 +165,7 @@ pub(crate) fn start(o: &EmulatorOptions) {
     let owner = OWNER.get_or_init(|| Owner {
         state: Mutex::new(State {
             memory,
-            returns: Returns::new(),
+            returns: Returns::new(returns::FIRST),
             objects: BTreeMap::new(),
             leaving: Vec::new(),
             refused: HashMap::new(),
@@ -393,6 +393,7 @@ fn function_of<'a>(m: &'a Module, f: &LoweredFunction) -> Function<'a> {
 fn env(helpers: Helpers, stubs: Stubs, steps: &[u64], chaos: bool) -> Env<'_> {
     Env {
         fields: engine::FIELDS,
+        mail: engine::MAIL,
         helpers,
         stubs,
         steps,

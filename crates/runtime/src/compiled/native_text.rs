@@ -79,6 +79,7 @@ pub fn native_functions(
         (stubs.exit, "exit"),
         (stubs.leave, "leave"),
         (stubs.yields, "yield"),
+        (stubs.waits, "wait"),
         (stubs.helper, "helper"),
         (stubs.leaf_helper, "leaf_helper"),
         (stubs.local, "local"),

@@ -4,21 +4,36 @@
 //! word 0           slots minus one, a power of two less one
 //! words 1, 2 …     address of bytecode (0: free), address of machine code (0: none any more), for each slot
 //! ```
-//! Code that returns to a frame which no machine call has made looks here, without a lock. One thread at a time writes. A table
-//! half of whose slots are not free is replaced by one with room for twice the addresses that have machine code. The former is freed
-//! when all who may read it have left their time slices.
+//! Code that returns to a frame which no machine call has made looks here, without a lock, and so does a process that goes on in a
+//! receive. One thread at a time writes. A table half of whose slots are not free is replaced by one with room for twice the addresses
+//! that have machine code. The former is freed when all who may read it have left their time slices.
+//!
+//! # Orderings
+//! * The writer alone stores into the words, and reads what it has stored itself, relaxed.
+//! * A slot is filled from its end: machine code, which is written already, with release, then the address with release. A reader
+//!   ([`crate::code::returns`]) finds neither without what was written before.
+//! * A slot's address never changes, and its machine code may become 0 and something else again. Who has found it before may run
+//!   it until the epoch has passed: [`Epochs::since`](crate::code::epochs::Epochs::since) has the barrier between this store and the
+//!   look at who is within code.
+//! * A table is published with release when it is filled. A reader takes it once a time slice, behind the barrier of
+//!   [`enter`](crate::code::epochs::enter): it has the new one, or is waited for.
+//!
+//! The model is `crates/models/tests/return_points.rs`.
 
 use crate::code::compiled::set_returns;
 use crate::code::epochs::{Since, epochs};
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::code::returns::place;
+use crate::sync::{AtomicU64, Ordering};
 
 /// Slots of the first table.
-const FIRST: usize = 1 << 10;
+pub(super) const FIRST: usize = 1 << 10;
 
 type Words = Box<[AtomicU64]>;
 
 pub(super) struct Returns {
     words: Words,
+    /// Slots of the smallest table.
+    least: usize,
     /// Slots that are not free.
     used: usize,
     /// Former tables, which others may read until then.
@@ -32,16 +47,12 @@ fn words(slots: usize) -> Words {
     v.into_boxed_slice()
 }
 
-/// As the stub in machine code reckons it.
-fn place(pc: u64) -> usize {
-    ((pc >> 3).wrapping_mul(0x9E37_79B1_u32 as i32 as i64 as u64) >> 12) as usize
-}
-
 impl Returns {
-    pub fn new() -> Returns {
-        let words = words(FIRST);
+    /// An empty table, which is published; it and those that replace it have `least` slots, a power of two, or more.
+    pub fn new(least: usize) -> Returns {
         let r = Returns {
-            words,
+            words: words(least),
+            least,
             used: 0,
             former: Vec::new(),
         };
@@ -98,7 +109,7 @@ impl Returns {
             .chunks(2)
             .filter(|s| s[1].load(Ordering::Relaxed) != 0)
             .count();
-        let mut slots = FIRST;
+        let mut slots = self.least;
         while slots < 4 * (live + 1) {
             slots *= 2;
         }
@@ -122,7 +133,7 @@ mod tests {
     /// Modules come at addresses that no code had before, and go: the table stays as large as those that are there need it.
     #[test]
     fn the_table_does_not_grow_with_what_has_gone() {
-        let mut r = Returns::new();
+        let mut r = Returns::new(FIRST);
         let address = |round: u64, i: u64| 0x1000_0000 + 8 * (round * 100 + i);
         for round in 0..2000 {
             for i in 0..100 {
