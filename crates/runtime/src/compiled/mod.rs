@@ -10,6 +10,8 @@ mod memory;
 mod names;
 mod native_text;
 mod returns;
+#[cfg(test)]
+mod returns_tests;
 pub mod told;
 
 pub use native_text::{NativeFunction, NativeModule, native_functions};

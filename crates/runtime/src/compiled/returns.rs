@@ -31,13 +31,13 @@ pub(super) const FIRST: usize = 1 << 10;
 type Words = Box<[AtomicU64]>;
 
 pub(super) struct Returns {
-    words: Words,
+    pub(super) words: Words,
     /// Slots of the smallest table.
     least: usize,
     /// Slots that are not free.
     used: usize,
     /// Former tables, which others may read until then.
-    former: Vec<(Since, Words)>,
+    pub(super) former: Vec<(Since, Words)>,
 }
 
 fn words(slots: usize) -> Words {
@@ -67,11 +67,11 @@ impl Returns {
     pub fn tidy(&mut self) {
         self.former.retain_mut(|(since, _)| !since.passed());
     }
-    fn slots(&self) -> usize {
+    pub(super) fn slots(&self) -> usize {
         self.words.len() / 2
     }
     /// The first word of the slot of `pc`, or of a free one.
-    fn find(&self, pc: u64) -> usize {
+    pub(super) fn find(&self, pc: u64) -> usize {
         let mask = self.slots() - 1;
         let mut i = place(pc) & mask;
         loop {
@@ -123,37 +123,5 @@ impl Returns {
         }
         self.publish();
         self.former.push((epochs().since(), old));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Modules come at addresses that no code had before, and go: the table stays as large as those that are there need it.
-    #[test]
-    fn the_table_does_not_grow_with_what_has_gone() {
-        let mut r = Returns::new(FIRST);
-        let address = |round: u64, i: u64| 0x1000_0000 + 8 * (round * 100 + i);
-        for round in 0..2000 {
-            for i in 0..100 {
-                r.set(address(round, i), 1 + i);
-            }
-            if round > 0 {
-                for i in 0..100 {
-                    r.remove(address(round - 1, i));
-                }
-            }
-            r.tidy();
-            assert!(r.slots() <= 2 * FIRST, "{} slots", r.slots());
-            // No thread runs code here.
-            assert!(r.former.is_empty());
-        }
-        for i in 0..100 {
-            let at = r.find(address(1999, i));
-            assert_eq!(r.words[at + 1].load(Ordering::Relaxed), 1 + i);
-            let gone = r.find(address(1998, i));
-            assert_eq!(r.words[gone + 1].load(Ordering::Relaxed), 0);
-        }
     }
 }
