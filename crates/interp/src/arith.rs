@@ -387,7 +387,8 @@ pub(super) unsafe fn arith_failed<F: Flavour>(
         let value = c.exc.value;
         let fail = c.error(value);
         let args = [a, b];
-        // With a small integer in the instruction some releases have an op that isn't the native, and don't show it.
+        // With a small integer in the instruction some releases have an op that isn't the native,
+        // and don't show it.
         let plain = !release::has(INCREMENTS_SHOWN) && {
             let (of_a, of_b) = (form_of(pc, "a"), form_of(pc, "b"));
             let constant = |t: Term, form, other| {

@@ -104,8 +104,8 @@ fn op_enter_compiled(cx, pc, e, hp, reds) {
 /// Runs the machine code at `at`, and goes on where that leaves.
 ///
 /// # Safety
-/// It goes on with the instruction that the process is about to run, as of which `cx`, `e`, `hp` and `reds` are; nothing wants a
-/// collection.
+/// It goes on with the instruction that the process is about to run, as of which `cx`, `e`, `hp`
+/// and `reds` are; nothing wants a collection.
 #[inline(always)]
 unsafe fn enter<F: Flavour>(
     cx: *mut Cx,
@@ -133,7 +133,8 @@ unsafe fn enter<F: Flavour>(
     go!(cx, to, e, hp, reds)
 }
 
-/// Goes on at `pc`, where the time slice of a process begins: within a receive in machine code, if there is some.
+/// Goes on at `pc`, where the time slice of a process begins: within a receive in machine code, if
+/// there is some.
 ///
 /// # Safety
 /// As for the handler of the instruction at `pc`.

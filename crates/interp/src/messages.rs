@@ -78,11 +78,13 @@ const _: () = {
     assert!(Op::IsEqExact.row().unit("fail") == fail && Op::IsEqExact.row().unit("a") == src);
 };
 
-/// The next message for the `loop_rec` at `pc`, of a receive that has looked at messages already, and the reductions that are left;
-/// no value: there is none. Where a simple test of the message follows, and leads to the end of this loop if it fails, messages that
-/// fail it are gone past here; so are those that fail tests of a tuple's elements right behind it.
+/// The next message for the `loop_rec` at `pc`, of a receive that has looked at messages already,
+/// and the reductions that are left; no value: there is none. Where a simple test of the message
+/// follows, and leads to the end of this loop if it fails, messages that fail it are gone past
+/// here; so are those that fail tests of a tuple's elements right behind it.
 ///
-/// A function of its own: a handler that has locals in memory would not end in a jump, and each message would take native stack.
+/// A function of its own: a handler that has locals in memory would not end in a jump, and each
+/// message would take native stack.
 ///
 /// # Safety
 /// As for the handler of the instruction at `pc`; the receive [`walks`](receive::walks).

@@ -56,8 +56,8 @@ pub fn decode(code: &[u64], at: u32, variant: u16) -> Option<Instruction<'_>> {
     })
 }
 
-/// The parts of an instruction, in their order; none if it has code of its own. Only the first part can need a collection, fail, or
-/// leave before it has changed anything.
+/// The parts of an instruction, in their order; none if it has code of its own. Only the first part
+/// can need a collection, fail, or leave before it has changed anything.
 pub fn parts<'a>(i: &Instruction<'a>) -> impl ExactSizeIterator<Item = Instruction<'a>> {
     let row = i.op.row();
     let all = match row.machine_code {

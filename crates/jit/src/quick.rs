@@ -46,7 +46,8 @@ const MAP_KEYS_MOST: usize = 8;
 /// Instructions of the largest function that is compiled.
 const MOST_INSTRUCTIONS: usize = 20_000;
 
-/// Bytes of machine code for an instruction of bytecode, cold parts included: most functions have fewer.
+/// Bytes of machine code for an instruction of bytecode, cold parts included: most functions have
+/// fewer.
 const BYTES: usize = 48;
 
 /// A function in specific code.
@@ -637,8 +638,9 @@ impl<'a, 'e> Gen<'a, 'e> {
                 self.bif_helper(f, CallBif::of(i).arity);
                 places.clear();
             }
-            // No register holds anything before it, and behind it the message is all there is.
-            Op::LoopRec => {
+            // No register holds anything before it, and behind it the message is all there is. In
+            // the stress mode the step has made the others hold terms, which are looked at.
+            Op::LoopRec if !self.env.stressed => {
                 self.bif_helper(f, 0);
                 result = match LoopRec::of(i).dst {
                     Dst::X(n) if (1..IN_MEMORY).contains(&n) => Some(n),

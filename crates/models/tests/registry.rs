@@ -1,4 +1,5 @@
-//! Names that one process gives another, while that ends, notes the name, or loses it: a process that has ended keeps no name.
+//! Names that one process gives another, while that ends, notes the name, or loses it: a process
+//! that has ended keeps no name.
 
 #[path = "../../kernel/src/process/named.rs"]
 #[allow(dead_code)]

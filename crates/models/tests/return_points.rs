@@ -1,4 +1,5 @@
-//! The table of return points: threads look addresses up while machine code is published and taken back, and the table grows.
+//! The table of return points: threads look addresses up while machine code is published and taken
+//! back, and the table grows.
 
 #[path = "../../kernel/src/code/epochs.rs"]
 #[allow(dead_code)]

@@ -216,7 +216,8 @@ impl World {
             Needs::Nothing => self.term(r),
         }
     }
-    /// Messages have come, and the receive has looked at some of them: at the last one too, if the op wants one.
+    /// Messages have come, and the receive has looked at some of them: at the last one too, if the
+    /// op wants one.
     fn receives(&mut self, r: &mut Random, op: Op) {
         let looked = r.below(4);
         let wants_one = op != Op::LoopRec;
@@ -249,7 +250,8 @@ impl World {
         let mut words = packed(Op::LoopRec, &[Value::L(100), Value::X(0)]).expect("operands");
         let behind = words.len();
         words.extend([0; 200]);
-        // SAFETY: an instruction; no X register is live where messages are looked at, and none of what they held is used.
+        // SAFETY: an instruction; no X register is live where messages are looked at, and none of
+        // what they held is used.
         let next = unsafe { STEP[words[0] as u16 as usize](&mut *self.cx, words.as_ptr()) };
         let found = std::ptr::eq(next, &raw const words[behind]);
         self.cx.x = before;
@@ -1181,7 +1183,8 @@ fn by_steps(w: &mut World, mut pc: *const u64) -> u64 {
 /// The status of a run that was to plant a fault which the op's templates have no place for.
 const NO_SUCH_JUMP: i32 = 33;
 
-/// Turns the `k`th conditional jump round: it is taken where it must not be, and is not where it must. False: there is none.
+/// Turns the `k`th conditional jump round: it is taken where it must not be, and is not where it
+/// must. False: there is none.
 fn turn_jump(code: &mut [u8], k: usize) -> bool {
     // All are near ones: 0F 80 to 0F 8F, and the distance.
     let is_jump = |w: &[u8]| w[0] == 0x0F && w[1] & 0xF0 == 0x80;
@@ -1264,7 +1267,8 @@ fn machine_code_does_what_steps_do() {
             let made = compile(f, &env).expect("code that is compiled");
             area.used = stubs_end;
             let to = area.next();
-            // The template's own code: from behind the part that counts a call to the next instruction's.
+            // The template's own code: from behind the part that counts a call to the next
+            // instruction's.
             let inner = purlin_jit::stubs::INNER as usize;
             let end = made.places.get(1).map_or(inner, |p| p.0 as usize);
             let mut bytes = made.code.place(to).expect("all is near");
@@ -1305,8 +1309,8 @@ fn machine_code_does_what_steps_do() {
             }
             cases += 1;
             let failed = next_a == place(code.end - 9) as u64;
-            // Behind a call that has returned the arguments are none any more. Where it has raised, mark, class, reason and trace
-            // are all there is.
+            // Behind a call that has returned the arguments are none any more. Where it has raised,
+            // mark, class, reason and trace are all there is.
             let own = place(0) as u64..place(code.end) as u64;
             let raised = next_a == place(code.handler) as u64;
             let live = match row.effects.calls && own.contains(&next_a) {
@@ -1356,8 +1360,9 @@ fn machine_code_does_what_steps_do() {
 /// Jumps that are turned round in an op's template, at most.
 const TURNED: usize = 4;
 
-/// The test above finds faults: each conditional jump of a template is turned round, one at a time, and the op's cases run in a
-/// process of their own, which must fail. Of every eighth op, or of all with `OPS_FAULTS=all`.
+/// The test above finds faults: each conditional jump of a template is turned round, one at a time,
+/// and the op's cases run in a process of their own, which must fail. Of every eighth op, or of all
+/// with `OPS_FAULTS=all`.
 #[test]
 fn turned_jumps_are_found() {
     let all = std::env::var("OPS_FAULTS").is_ok_and(|v| v == "all");

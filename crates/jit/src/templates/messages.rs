@@ -1,8 +1,9 @@
 //! Messages: sending, and the receive loop.
 //!
-//! What is usual has code here: a small message for a process of this node, the next message of a receive that has looked at one, a
-//! message that was copied to the heap or is an immediate. All else is a step: signals in transit, the first message, which is copied
-//! to the heap, messages of other nodes, and whatever somebody is told of. Who chooses schedules runs no machine code.
+//! What is usual has code here: a small message for a process of this node, the next message of a
+//! receive that has looked at one, a message that was copied to the heap or is an immediate. All
+//! else is a step: signals in transit, the first message, which is copied to the heap, messages of
+//! other nodes, and whatever somebody is told of. Who chooses schedules runs no machine code.
 
 use super::*;
 
@@ -54,8 +55,8 @@ impl<'a, 'e> Gen<'a, 'e> {
         self.a.load(r, at(R11, mail.term));
         self.put(op.dst, r);
     }
-    /// Whether the interpreter goes past messages by the test that follows, without running it: it does so for a test of a tuple's head
-    /// or with a constant that leads to the end of this loop.
+    /// Whether the interpreter goes past messages by the test that follows, without running it: it
+    /// does so for a test of a tuple's head or with a constant that leads to the end of this loop.
     fn is_walked(&self, op: &LoopRec) -> bool {
         let i = self.whole;
         let Some(test) = decode_at(&self.f, i.next) else {

@@ -73,7 +73,8 @@ pub(crate) struct Markers {
     pub(crate) last: i64,
 }
 
-/// Where compiled code finds the current message, of a process that has the address of its mailbox at `mailbox`.
+/// Where compiled code finds the current message, of a process that has the address of its mailbox
+/// at `mailbox`.
 pub const fn places(mailbox: usize) -> Mail {
     const { assert!(offset_of!(Signal, link) == 0 && offset_of!(Link, next) == 0) };
     Mail {

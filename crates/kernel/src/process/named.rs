@@ -1,12 +1,16 @@
-//! Names and those who have them, as words. [`registry`](super::registry) has the system's, as terms.
+//! Names and those who have them, as words. [`registry`](super::registry) has the system's, as
+//! terms.
 //!
 //! # Orderings
 //! * The maps and the list of who was given a name stand under one lock.
-//! * A name that another process gives stands against the end of who gets it. `given` is raised before that process is asked whether
-//!   it lives ([`Registry::give`]), and its end reads `given` behind the mark that it ends ([`Registry::ends`]). Between the two on either
-//!   side is a sequentially consistent fence: in `Table::is_alive`, and in `lifecycle/exit.rs` behind `begin_exit`. So one of both
-//!   sees the other: the giver the mark, or the end a `given` that is not 0, and then the lock shows it the name.
-//! * `given` is lowered under the lock, or where nothing was entered: an end that reads 0 has nothing to look for.
+//! * A name that another process gives stands against the end of who gets it. `given` is raised
+//!   before that process is asked whether it lives ([`Registry::give`]), and its end reads `given`
+//!   behind the mark that it ends ([`Registry::ends`]). Between the two on either side is a
+//!   sequentially consistent fence: in `Table::is_alive`, and in `lifecycle/exit.rs` behind
+//!   `begin_exit`. So one of both sees the other: the giver the mark, or the end a `given` that is
+//!   not 0, and then the lock shows it the name.
+//! * `given` is lowered under the lock, or where nothing was entered: an end that reads 0 has
+//!   nothing to look for.
 //!
 //! The model is `crates/models/tests/registry.rs`.
 
@@ -149,7 +153,8 @@ impl Registry {
             }
         }
     }
-    /// Takes a name away from `who`. False: it has no such name; if another has got it meanwhile it stays theirs.
+    /// Takes a name away from `who`. False: it has no such name; if another has got it meanwhile it
+    /// stays theirs.
     pub(crate) fn unregister(&self, name: u64, who: u64) -> bool {
         let mut n = self.names.write();
         n.maps.as_mut().is_some_and(|m| m.take(name, who))

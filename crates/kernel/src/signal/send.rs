@@ -238,8 +238,8 @@ pub fn to_process(cx: &mut Cx, to: Term, alias: Option<Term>, msg: Term) {
     drop(held);
 }
 
-/// Sends `msg` where that is no more than a copy of a small message for a process of this node. False: nothing has happened, and
-/// [`deliver`] does it.
+/// Sends `msg` where that is no more than a copy of a small message for a process of this node.
+/// False: nothing has happened, and [`deliver`] does it.
 pub fn deliver_small(cx: &mut Cx, to: Term, msg: Term) -> bool {
     let watched = process::TRACED | process::SAVES | process::SEQUENTIAL;
     if !to.is_local_pid() || cx.process().has(watched) {
@@ -252,8 +252,9 @@ pub fn deliver_small(cx: &mut Cx, to: Term, msg: Term) -> bool {
     true
 }
 
-/// Gives a process a small message. The signal was made before the receiver is looked up: its cell, which all that send to it write
-/// to, is wanted for the few instructions between finding it and waking it.
+/// Gives a process a small message. The signal was made before the receiver is looked up: its cell,
+/// which all that send to it write to, is wanted for the few instructions between finding it and
+/// waking it.
 #[inline(always)]
 fn hand_over(cx: &mut Cx, to: Term, signal: *mut Signal, msg: Term) {
     // SAFETY: a fresh signal; cells are never unmapped.

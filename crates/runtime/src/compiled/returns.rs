@@ -4,19 +4,23 @@
 //! word 0           slots minus one, a power of two less one
 //! words 1, 2 …     address of bytecode (0: free), address of machine code (0: none any more), for each slot
 //! ```
-//! Code that returns to a frame which no machine call has made looks here, without a lock, and so does a process that goes on in a
-//! receive. One thread at a time writes. A table half of whose slots are not free is replaced by one with room for twice the addresses
-//! that have machine code. The former is freed when all who may read it have left their time slices.
+//! Code that returns to a frame which no machine call has made looks here, without a lock, and so
+//! does a process that goes on in a receive. One thread at a time writes. A table half of whose
+//! slots are not free is replaced by one with room for twice the addresses that have machine code.
+//! The former is freed when all who may read it have left their time slices.
 //!
 //! # Orderings
 //! * The writer alone stores into the words, and reads what it has stored itself, relaxed.
-//! * A slot is filled from its end: machine code, which is written already, with release, then the address with release. A reader
-//!   ([`crate::code::returns`]) finds neither without what was written before.
-//! * A slot's address never changes, and its machine code may become 0 and something else again. Who has found it before may run
-//!   it until the epoch has passed: [`Epochs::since`](crate::code::epochs::Epochs::since) has the barrier between this store and the
-//!   look at who is within code.
-//! * A table is published with release when it is filled. A reader takes it once a time slice, behind the barrier of
-//!   [`enter`](crate::code::epochs::enter): it has the new one, or is waited for.
+//! * A slot is filled from its end: machine code, which is written already, with release, then the
+//!   address with release. A reader ([`crate::code::returns`]) finds neither without what was
+//!   written before.
+//! * A slot's address never changes, and its machine code may become 0 and something else again.
+//!   Who has found it before may run it until the epoch has passed:
+//!   [`Epochs::since`](crate::code::epochs::Epochs::since) has the barrier between this store and
+//!   the look at who is within code.
+//! * A table is published with release when it is filled. A reader takes it once a time slice,
+//!   behind the barrier of [`enter`](crate::code::epochs::enter): it has the new one, or is waited
+//!   for.
 //!
 //! The model is `crates/models/tests/return_points.rs`.
 
@@ -48,7 +52,8 @@ fn words(slots: usize) -> Words {
 }
 
 impl Returns {
-    /// An empty table, which is published; it and those that replace it have `least` slots, a power of two, or more.
+    /// An empty table, which is published; it and those that replace it have `least` slots, a power
+    /// of two, or more.
     pub fn new(least: usize) -> Returns {
         let r = Returns {
             words: words(least),

@@ -3,7 +3,8 @@
 use super::returns::{FIRST, Returns};
 use purlin_term::sync::Ordering;
 
-/// Modules come at addresses that no code had before, and go: the table stays as large as those that are there need it.
+/// Modules come at addresses that no code had before, and go: the table stays as large as those
+/// that are there need it.
 #[test]
 fn the_table_does_not_grow_with_what_has_gone() {
     let mut r = Returns::new(FIRST);
