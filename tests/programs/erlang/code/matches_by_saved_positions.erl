@@ -1,6 +1,6 @@
 %% Code of compilers before OTP 22, byte by byte, since no assembler knows it any more: a match
 %% saves its position, goes back to it, and gives the bit string back. Stock refuses to load it from
-%% OTP 25 on; Purlin loads the code of all compilers since OTP 17.
+%% OTP 25 on; Purlin loads it.
 %% @stress @fence
 -module(matches_by_saved_positions).
 -export([main/0]).
